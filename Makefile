@@ -1,0 +1,57 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help demo test test-unit test-cluster lint format lock bench sandbox clean
+
+help:
+	@echo 'make demo     set up, then show the webhook at work'
+	@echo 'make test     set up, then run every test, the real API server included'
+	@echo 'make lint     ruff, mypy, import-linter'
+	@echo 'make format   let ruff rewrite the code'
+	@echo 'make bench    measure, and rewrite the tables of docs/benchmarks.md'
+	@echo 'make lock     resolve the dependencies anew'
+	@echo 'make clean    remove what the above made in this folder'
+
+$(STAMP): pyproject.toml requirements.lock requirements-dev.lock
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(STAMP)
+	$(BIN)/fairlead demo
+
+test: $(STAMP)
+	$(BIN)/python -m pytest
+
+# What needs no control plane: seconds, for the loop while writing.
+test-unit: $(STAMP)
+	$(BIN)/python -m pytest --ignore=tests/cluster
+
+test-cluster: $(STAMP)
+	$(BIN)/python -m pytest tests/cluster
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+bench: $(STAMP)
+	$(BIN)/python -m tests.bench
+
+lock:
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet 'uv>=0.9,<1'
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+
+clean:
+	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

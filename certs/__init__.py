@@ -1,0 +1,1 @@
+"""Certificates: authority, issue, rotation. Pure; knows nothing of webhook."""

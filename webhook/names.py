@@ -1,0 +1,64 @@
+"""Every label, annotation and well-known name that Fairlead reads or writes, in one place."""
+
+from typing import Final
+
+GROUP: Final = "fairlead.dev"
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
+
+# Keys under this prefix are Fairlead's own: no policy may write them.
+PREFIX: Final = f"{GROUP}/"
+
+# Labels that mark a pod as part of a run (on a pod), or all pods of a namespace (PLACE, KIND).
+RUN: Final = f"{GROUP}/run"
+KIND: Final = f"{GROUP}/kind"
+FRAMEWORK: Final = f"{GROUP}/framework"
+ROLE: Final = f"{GROUP}/role"
+REPLICA_INDEX: Final = f"{GROUP}/replica-index"
+PLACE: Final = f"{GROUP}/place"
+PLACE_ALL: Final = "all"
+
+# Annotations: what a pod's author asks for, and what a decision leaves behind.
+CAPACITY: Final = f"{GROUP}/capacity"
+PLACEMENT: Final = f"{GROUP}/placement"
+
+KINDS: Final = ("experiment", "job", "build", "notebook", "tensorboard", "service", "core")
+DEFAULT_KIND: Final = "job"
+FRAMEWORKS: Final = (
+    "tensorflow",
+    "pytorch",
+    "jax",
+    "mpi",
+    "xgboost",
+    "paddle",
+    "mxnet",
+    "dask",
+    "spark",
+    "ray",
+)
+ROLES: Final = (
+    "master",
+    "chief",
+    "worker",
+    "ps",
+    "evaluator",
+    "launcher",
+    "scheduler",
+    "server",
+    "driver",
+    "executor",
+    "head",
+)
+# Roles that lead a run, whatever its framework.
+COORDINATOR_ROLES: Final = frozenset({"master", "chief", "launcher", "scheduler", "driver", "head"})
+# Frameworks whose worker 0 leads, since they have no other leader (rendezvous contracts).
+WORKER_ZERO_LEADS: Final = frozenset({"jax"})
+
+# Kubernetes' own names.
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+DAEMON_SET_CONTROLLER: Final = "system:serviceaccount:kube-system:daemon-set-controller"
+MIRROR_POD: Final = "kubernetes.io/config.mirror"
+OS_LABEL: Final = "kubernetes.io/os"
+HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
+TAINT_NOT_READY: Final = "node.kubernetes.io/not-ready"
+TAINT_UNREACHABLE: Final = "node.kubernetes.io/unreachable"

@@ -1,0 +1,1 @@
+"""The placement schema and its algebra: tolerations, node affinity, merge, patch. Pure."""

@@ -1,0 +1,1 @@
+"""Policy documents: source with line numbers, model, selectors, match, policy set. Pure."""

@@ -1,0 +1,1 @@
+"""What a serving process needs: listeners, TLS contexts, drain, metrics, logs."""
