@@ -1,0 +1,32 @@
+"""A certificate's life: how long it is, and when renewal is due."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from cryptography import x509
+
+AUTHORITY_LIFETIME: Final = timedelta(days=365)
+LEAF_LIFETIME: Final = timedelta(days=30)
+# Clocks of a cluster's machines differ: what is valid here must be valid there at once.
+BACKDATED: Final = timedelta(hours=1)
+
+
+def whole_seconds(now: datetime) -> datetime:
+    """Return `now` as X.509 can hold it; raise ValueError if it has no time zone."""
+    if now.tzinfo is None:
+        raise ValueError("now has no time zone: give a datetime in UTC")
+    return now.replace(microsecond=0)
+
+
+def renewal_time(certificate: x509.Certificate) -> datetime:
+    """Return the moment (UTC) when two thirds of the certificate's life are over."""
+    life = certificate.not_valid_after_utc - certificate.not_valid_before_utc
+    return certificate.not_valid_before_utc + life * 2 / 3
+
+
+def renewal_due(certificate: x509.Certificate, now: datetime) -> bool:
+    """Tell whether the certificate should be renewed by now: two thirds of its life are over."""
+    return now >= renewal_time(certificate)
