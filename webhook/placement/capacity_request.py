@@ -1,0 +1,63 @@
+"""The annotation fairlead.dev/capacity: what a pod's author asks of capacity classes.
+
+Its form is `class=Mode`, or `class=Prefer:weight`, joined by commas: `spot=Allow,gpu=Prefer:80`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from webhook import names
+from webhook.errors import FairleadError
+from webhook.placement.capacity import DEFAULT_WEIGHT, MODES, Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+_WEIGHT = re.compile(r"([1-9][0-9]?|100)\Z", re.ASCII)
+
+
+class InvalidRequest(FairleadError):
+    """The annotation's text is not of its form, or names a class that is not there."""
+
+
+class Request(NamedTuple):
+    """One entry: the class, the mode, and for Prefer the weight from 1 to 100."""
+
+    class_name: str
+    mode: Mode
+    weight: int = DEFAULT_WEIGHT
+
+
+def parse(text: str, classes: Collection[str]) -> tuple[Request, ...]:
+    """The entries of the annotation, in its order. Raises InvalidRequest with everything wrong."""
+    requests: dict[str, Request] = {}
+    wrong: list[str] = []
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        class_name, _, rest = (part.strip() for part in entry.partition("="))
+        mode, colon, weight = (part.strip() for part in rest.partition(":"))
+        if class_name not in classes:
+            known = ", ".join(sorted(classes)) or "none are defined"
+            wrong.append(f"there is no capacity class {class_name!r} (classes: {known})")
+        elif mode not in MODES:
+            wrong.append(f"{entry!r}: {mode!r} is not one of {', '.join(MODES)}")
+        elif colon and not (mode == "Prefer" and _WEIGHT.match(weight)):
+            wrong.append(f"{entry!r}: a weight goes with Prefer and is from 1 to 100")
+        elif class_name in requests:
+            wrong.append(f"class {class_name!r} is named twice")
+        else:
+            requests[class_name] = Request(
+                class_name, mode, int(weight) if colon else DEFAULT_WEIGHT
+            )
+    if wrong:
+        raise InvalidRequest(f"annotation {names.CAPACITY}: {'; '.join(wrong)}")
+    return tuple(requests.values())
+
+
+def formatted(requests: Iterable[Request]) -> str:
+    """The annotation's text for the entries; `parse` reads it back."""
+    return ",".join(
+        f"{r.class_name}={r.mode}" + (f":{r.weight}" if r.mode == "Prefer" else "")
+        for r in requests
+    )

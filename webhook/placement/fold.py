@@ -1,0 +1,239 @@
+"""Folding: the wishes of several policies become one bundle, without looking at any pod.
+
+Requirements come first, then overrides, then defaults; within each the policies in their order
+(priority, then name). The first wins a key that two want, and a wish that no node could meet beside
+the earlier ones drops. Requirements never drop: two that contradict each other are a contradiction
+of the bundle, for which every pod is rejected.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.placement import node_affinity
+from webhook.placement.bundle import Bundle, Demand
+from webhook.placement.tolerations import NO_EXECUTE, covers, normal
+from webhook.placement.trace import Entry, Outcome, entry, warning
+from webhook.placement.wishes import (
+    PARTS,
+    CapacityWish,
+    ListWish,
+    MemberWish,
+    RequiredWish,
+    ScalarWish,
+    SpreadWish,
+    TolerationWish,
+    Wish,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def fold(policies: Sequence[str], wishes: Sequence[Wish]) -> Bundle:
+    """The bundle of policies, named in their order; `wishes` are theirs, policy by policy."""
+    folding = _Folding()
+    for part in PARTS:
+        for wish in wishes:
+            if wish.part == part:
+                folding.take(wish)
+    return folding.bundle(tuple(policies), tuple(wishes))
+
+
+class _Folding:
+    """The wishes that stand so far. Local to one call of `fold`."""
+
+    def __init__(self) -> None:
+        self.standing: list[Wish] = []
+        self.trace: list[Entry] = []
+        self.warnings: list[str] = []
+        self.contradictions: list[str] = []
+
+    def take(self, wish: Wish) -> None:
+        """Let one wish in, or record why not."""
+        match wish:
+            case TolerationWish():
+                rival = self._rival_toleration(wish)
+            case CapacityWish():
+                rival = self._rival_capacity(wish)
+            case _:
+                rival = self._rival_key(wish)
+        if rival is not None:
+            self._lose(wish, rival)
+        elif self._can_be_met(wish):
+            self.standing.append(wish)
+
+    def _lose(self, wish: Wish, rival: Wish) -> None:
+        if wish.part == rival.part == "requirements" and _contradicts(wish, rival):
+            self._contradict(wish, f"policy {rival.policy} requires otherwise", rival)
+            return
+        outcome: Outcome = "kept" if _agree(wish, rival) else "lost"
+        says = "says the same" if outcome == "kept" else "decides it"
+        self.trace.append(entry(wish, outcome, f"policy {rival.policy} ({rival.part}) {says}"))
+
+    def _contradict(self, wish: Wish, reason: str, rival: Wish | None = None) -> None:
+        self.trace.append(entry(wish, "rejected", reason))
+        other = f" and {rival.policy} ({rival.field})" if rival else ""
+        self.contradictions.append(
+            f"policies {wish.policy} ({wish.field}){other} contradict each other: {reason}"
+        )
+
+    def _rival_key(self, wish: Wish) -> Wish | None:
+        """The standing wish for the same key of the same field."""
+        if isinstance(wish, RequiredWish | ListWish) and not wish.is_default:
+            return None  # these are ANDed, or appended: there is room for any number
+        for other in self.standing:
+            if type(other) is type(wish) and _key(other) == _key(wish):
+                if isinstance(wish, RequiredWish | ListWish) and not other.is_default:
+                    continue
+                return other
+        return None
+
+    def _rival_toleration(self, wish: TolerationWish) -> Wish | None:
+        return next(
+            (
+                other
+                for other in self.standing
+                if isinstance(other, TolerationWish) and covers(other.toleration, wish.toleration)
+            ),
+            None,
+        )
+
+    def _rival_capacity(self, wish: CapacityWish) -> Wish | None:
+        same = [
+            other
+            for other in self.standing
+            if isinstance(other, CapacityWish) and other.capacity.name == wish.capacity.name
+        ]
+        for other in same:
+            if other.part == wish.part != "requirements" or wish.is_default:
+                return other
+            if _agree(other, wish) or not _compatible(other, wish):
+                return other
+        return None
+
+    def _can_be_met(self, wish: Wish) -> bool:
+        """Whether some node meets the wish beside those that stand; if not, say so."""
+        if not _limits_nodes(wish):
+            return True
+        try:
+            if _demand([*self.standing, wish]).possible:
+                return True
+            reason = "no node can meet both"
+        except node_affinity.TooManyTerms as error:
+            reason = str(error)
+        rival = next(
+            (other for other in self.standing if not _demand([other, wish]).possible),
+            None,
+        )
+        against = f"policy {rival.policy} ({rival.field})" if rival else "the policies before it"
+        reason = f"beside {against}: {reason}"
+        if wish.part == "requirements":
+            self._contradict(wish, reason, rival)
+        else:
+            self.trace.append(entry(wish, "dropped", reason))
+            self.warnings.append(
+                warning(f"policy {wish.policy}: {wish.field} dropped beside {against}")
+            )
+        return False
+
+    def bundle(self, policies: tuple[str, ...], wishes: tuple[Wish, ...]) -> Bundle:
+        """The result, grouped by field."""
+        members: dict[str, tuple[MemberWish, ...]] = {}
+        for wish in self.standing:
+            if isinstance(wish, MemberWish):
+                members[wish.map] = (*members.get(wish.map, ()), wish)
+        tolerations = tuple(w for w in self.standing if isinstance(w, TolerationWish))
+        return Bundle(
+            policies=policies,
+            wishes=wishes,
+            members=members,
+            scalars=tuple(w for w in self.standing if isinstance(w, ScalarWish)),
+            tolerations=tolerations,
+            specific=tuple(
+                w.toleration
+                for w in tolerations
+                if not w.is_default and normal(w.toleration).effect == NO_EXECUTE
+            ),
+            required=tuple(w for w in self.standing if isinstance(w, RequiredWish)),
+            lists=tuple(w for w in self.standing if isinstance(w, ListWish)),
+            spread=tuple(w for w in self.standing if isinstance(w, SpreadWish)),
+            capacity=tuple(w for w in self.standing if isinstance(w, CapacityWish)),
+            hard=_demand([w for w in self.standing if not w.is_default]),
+            demanded=_demand([w for w in self.standing if w.part == "requirements"]),
+            term_keys=_term_keys(self.standing),
+            contradictions=tuple(self.contradictions),
+            trace=tuple(self.trace),
+            warnings=tuple(self.warnings),
+        )
+
+
+def _key(wish: Wish) -> object:
+    match wish:
+        case SpreadWish():
+            return wish.pair
+        case _:
+            return wish.field
+
+
+def _agree(one: Wish, other: Wish) -> bool:
+    match one, other:
+        case MemberWish(), MemberWish():
+            return bool(one.value == other.value)
+        case ScalarWish(), ScalarWish():
+            return one.value == other.value
+        case TolerationWish(), TolerationWish():
+            # They differ only where both are about the same taints and give other seconds.
+            a, b = normal(one.toleration), normal(other.toleration)
+            return a.reach != b.reach or a.seconds == b.seconds
+        case CapacityWish(), CapacityWish():
+            return (one.mode, one.weight) == (other.mode, other.weight)
+        case SpreadWish(), SpreadWish():
+            return one.constraint == other.constraint
+    return False
+
+
+def _contradicts(one: Wish, other: Wish) -> bool:
+    if isinstance(one, CapacityWish) and isinstance(other, CapacityWish):
+        # None asks for nothing: it gives way, or is given way to, but contradicts nobody.
+        return "None" not in (one.mode, other.mode) and not _compatible(one, other)
+    return not _agree(one, other)
+
+
+def _compatible(first: CapacityWish, then: CapacityWish) -> bool:
+    """Whether a mode may join another on the same class, where the first is a requirement."""
+    modes = {first.mode, then.mode}
+    return "None" not in modes and ("Prevent" not in modes or len(modes) == 1)
+
+
+def _limits_nodes(wish: Wish) -> bool:
+    match wish:
+        case MemberWish():
+            return wish.map == "nodeSelector"
+        case CapacityWish():
+            return wish.condition is not None
+    return isinstance(wish, RequiredWish)
+
+
+def _demand(wishes: Sequence[Wish]) -> Demand:
+    """The nodeSelector and the conjunction of the terms that the wishes make together."""
+    selector = {
+        w.key: w.value for w in wishes if isinstance(w, MemberWish) and w.map == "nodeSelector"
+    }
+    terms = node_affinity.conjunction(
+        condition
+        for w in wishes
+        if isinstance(w, RequiredWish | CapacityWish)
+        and (condition := w.terms if isinstance(w, RequiredWish) else w.condition) is not None
+    )
+    return Demand(selector, None if terms is None else node_affinity.pruned(terms, selector))
+
+
+def _term_keys(wishes: Sequence[Wish]) -> frozenset[str]:
+    found: frozenset[str] = frozenset()
+    for wish in wishes:
+        if isinstance(wish, RequiredWish):
+            found |= node_affinity.keys(wish.terms)
+        elif isinstance(wish, CapacityWish):
+            found |= wish.capacity.keys
+    return found

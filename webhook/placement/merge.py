@@ -1,0 +1,89 @@
+"""Merging: the bundle meets one pod.
+
+Requirements judge the pod as it came; what overrides take away goes; defaults fill in where the pod
+then says nothing; overrides change. Defaults look at what is left of the pod's own word, so that
+merging the result again finds the same. Everything that forbids the merge is known before any field
+of the result is made: a pod is refused with all the reasons, or placed whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from webhook.placement import merge_capacity, merge_nodes, merge_plain, merge_tolerations
+from webhook.placement.ledger import Ledger
+from webhook.placement.node_affinity import TooManyTerms
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.placement.bundle import Bundle
+    from webhook.placement.capacity import CapacityClass
+    from webhook.placement.capacity_request import Request
+    from webhook.placement.pod import PodPlacement
+    from webhook.placement.trace import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a merge must know beside bundle and pod.
+
+    classes:                     every capacity class of the set, by name
+    default_priority_class:      the cluster's globalDefault PriorityClass; empty if there is none
+    default_toleration_seconds:  what the DefaultTolerationSeconds admission plugin gives, by taint
+    """
+
+    classes: Mapping[str, CapacityClass] = field(default_factory=dict)
+    default_priority_class: str = ""
+    default_toleration_seconds: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The outcome. With `rejections` the pod is refused and `placement` is the pod's own."""
+
+    placement: PodPlacement
+    trace: Sequence[Entry]
+    warnings: Sequence[str]
+    rejections: Sequence[str]
+
+
+def merge(
+    bundle: Bundle, pod: PodPlacement, requests: Sequence[Request], around: Surroundings
+) -> Merged:
+    """The pod's placement under the bundle, and what its author asks of capacity classes."""
+    ledger = Ledger(list(bundle.trace), list(bundle.warnings), list(bundle.contradictions))
+    plain = merge_plain.merge(bundle, pod, around.default_priority_class, ledger)
+    try:
+        result = _with_nodes(plain, bundle, pod, requests, around, ledger)
+    except TooManyTerms as error:
+        ledger.rejections.append(f"the pod beside policies {', '.join(bundle.policies)}: {error}")
+    if ledger.rejections:
+        result = pod
+    return Merged(result, ledger.trace, ledger.warnings, ledger.rejections)
+
+
+def _with_nodes(
+    plain: PodPlacement,
+    bundle: Bundle,
+    pod: PodPlacement,
+    requests: Sequence[Request],
+    around: Surroundings,
+    ledger: Ledger,
+) -> PodPlacement:
+    """`plain` with the fields that choose a node."""
+    asked = merge_capacity.settle(bundle, requests, around.classes, ledger)
+    merge_nodes.judge(bundle, pod, asked, ledger)
+    if pod.node_name:
+        ledger.skip_node_fields(bundle, "nodeName is set: the pod is bound already")
+        return plain
+    nodes = merge_nodes.choose(bundle, pod, asked, [r.class_name for r in requests], ledger)
+    return replace(
+        plain,
+        node_selector=nodes.selector,
+        required=nodes.required,
+        tolerations=merge_tolerations.merge(bundle, pod, nodes.capacity, around, ledger),
+        lists=merge_plain.lists(bundle, pod, nodes.capacity, ledger),
+        topology_spread=merge_plain.spread(bundle, pod, ledger),
+    )

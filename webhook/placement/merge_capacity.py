@@ -1,0 +1,85 @@
+"""What the pod's author asks of capacity classes, settled against what the policies say of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from webhook import names
+from webhook.placement import node_affinity
+from webhook.placement.trace import Entry
+from webhook.placement.wishes import condition
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.placement.bundle import Bundle, Demand
+    from webhook.placement.capacity import CapacityClass, Mode
+    from webhook.placement.capacity_request import Request
+    from webhook.placement.ledger import Ledger
+    from webhook.placement.shapes import Term
+    from webhook.placement.wishes import CapacityWish
+
+FIELD = f"annotations[{names.CAPACITY}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """One mode that applies to the pod, whoever asked for it."""
+
+    capacity: CapacityClass
+    mode: Mode
+    weight: int
+
+    @property
+    def condition(self) -> tuple[Term, ...] | None:
+        """What it demands of a node's labels, or None."""
+        return condition(self.capacity, self.mode)
+
+
+def of_wish(wish: CapacityWish) -> Settled:
+    """A policy's wish, once it applies."""
+    return Settled(wish.capacity, wish.mode, wish.weight)
+
+
+def settle(
+    bundle: Bundle,
+    requests: Sequence[Request],
+    classes: Mapping[str, CapacityClass],
+    ledger: Ledger,
+) -> list[Settled]:
+    """Of the author's requests those that stand: an override on the same class decides instead."""
+    result = []
+    for request in requests:
+        asked = Settled(classes[request.class_name], request.mode, request.weight)
+        override = next(
+            (
+                wish
+                for wish in bundle.capacity
+                if wish.part == "overrides" and wish.capacity.name == request.class_name
+            ),
+            None,
+        )
+        if override is not None:
+            if (override.mode, override.weight) != (asked.mode, asked.weight):
+                what = f"policy {override.policy} decides {request.class_name}={override.mode}"
+                ledger.warn_pod(FIELD, "lost", what)
+        elif _overruled(asked, bundle):
+            what = f"{request.class_name}={request.mode} cannot stand beside the policies"
+            ledger.warn_pod(FIELD, "dropped", what)
+        else:
+            text = f"{request.class_name}={request.mode}"
+            ledger.trace.append(Entry(FIELD, "", "pod", "set", text))
+            result.append(asked)
+    return result
+
+
+def _overruled(asked: Settled, bundle: Bundle) -> bool:
+    """Whether overrides leave no node to the request. A requirement's contradiction is judged."""
+    terms = asked.condition
+    return terms is not None and _beside(terms, bundle.demanded) and not _beside(terms, bundle.hard)
+
+
+def _beside(terms: Sequence[Term], demand: Demand) -> bool:
+    together = terms if demand.terms is None else node_affinity.narrowed(terms, demand.terms)
+    return node_affinity.satisfiable(together, demand.selector)

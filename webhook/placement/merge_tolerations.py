@@ -1,0 +1,105 @@
+"""Merging of tolerations: removal by Prevent, the order for eviction, then what is missing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.placement.capacity import names_taint
+from webhook.placement.tolerations import NO_EXECUTE, covered, covers, joined, normal, with_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.placement.bundle import Bundle
+    from webhook.placement.ledger import Ledger
+    from webhook.placement.merge import Surroundings
+    from webhook.placement.merge_capacity import Settled
+    from webhook.placement.pod import PodPlacement
+    from webhook.placement.shapes import Toleration
+    from webhook.placement.wishes import TolerationWish
+
+
+def merge(
+    bundle: Bundle,
+    pod: PodPlacement,
+    capacity: Sequence[Settled],
+    around: Surroundings,
+    ledger: Ledger,
+) -> list[Toleration]:
+    """The pod's tolerations under the bundle and the capacity modes that apply."""
+    result = _without_prevented(bundle, pod.tolerations, capacity, around, ledger)
+    left = [t for t in result if not _filled_in(t, around.default_toleration_seconds)]
+    if bundle.specific:
+        result = with_seconds(result, bundle.specific)
+    for wish in bundle.tolerations:
+        result = _with_wish(wish, result, left, around.default_toleration_seconds, ledger)
+    for settled in capacity:
+        if settled.mode in ("Allow", "Prefer", "Constrain") and settled.capacity.taints:
+            result = joined(result, settled.capacity.tolerations)
+    return pod.tolerations if result == pod.tolerations else result
+
+
+def _filled_in(toleration: Toleration, seconds: Mapping[str, int]) -> bool:
+    """Whether it is what the DefaultTolerationSeconds admission plugin puts into every pod."""
+    key = toleration.get("key") or ""
+    return (
+        toleration.get("operator") == "Exists"
+        and toleration.get("effect") == NO_EXECUTE
+        and key in seconds
+        and toleration.get("tolerationSeconds") == seconds[key]
+    )
+
+
+def _without_prevented(
+    bundle: Bundle,
+    tolerations: list[Toleration],
+    capacity: Sequence[Settled],
+    around: Surroundings,
+    ledger: Ledger,
+) -> list[Toleration]:
+    """Tolerations that name a prevented class's taints, and no other class's, go."""
+    result = tolerations
+    for settled in capacity:
+        if settled.mode != "Prevent" or not settled.capacity.taints:
+            continue
+        others = [c for c in around.classes.values() if c.name != settled.capacity.name]
+        for toleration in list(result):
+            if (
+                names_taint(toleration, settled.capacity.taints)
+                and not any(names_taint(toleration, other.taints) for other in others)
+                and not any(wish.toleration == toleration for wish in bundle.tolerations)
+            ):
+                result = [t for t in result if t is not toleration]
+                field = f"tolerations[{toleration.get('key')}]"
+                ledger.warn_pod(field, "removed", f"{settled.capacity.name}=Prevent")
+    return result
+
+
+def _with_wish(
+    wish: TolerationWish,
+    result: list[Toleration],
+    left: Sequence[Toleration],
+    seconds: Mapping[str, int],
+    ledger: Ledger,
+) -> list[Toleration]:
+    """`result` with one wish in it; `left` is what the pod has of its own."""
+    toleration = wish.toleration
+    if wish.is_default:
+        if wish.if_null and left:
+            ledger.note(wish, "kept", "the pod has tolerations of its own")
+            return result
+        for at, other in enumerate(result):
+            same_key = other.get("key") == toleration.get("key")
+            if same_key and _filled_in(other, seconds) and covers(toleration, other):
+                ledger.note(wish, "set", "instead of the API server's default")
+                return [*result[:at], toleration, *result[at + 1 :]]
+    if toleration in left:
+        ledger.note(wish, "kept", "the pod says so itself")
+    elif not covered(toleration, result):
+        ledger.note(wish, "set", "added")
+        return [*result, toleration]
+    elif not wish.is_default and normal(toleration).effect == NO_EXECUTE:
+        ledger.note(wish, "set", "put before what tolerates the same taint")
+    else:
+        ledger.note(wish, "kept", "the pod tolerates it already")
+    return result

@@ -1,0 +1,176 @@
+"""Required node affinity as a disjunction of terms: AND into every term, prune, satisfiability.
+
+Terms are ORed, the expressions of one are ANDed, and a term without any matches no node
+(v1.NodeSelector). A disjunction of no terms admits nothing; "no condition" is therefore None, never
+an empty list.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.errors import FairleadError
+from webhook.placement import label_values
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from webhook.placement.shapes import Requirement, Term
+
+# A conjunction multiplies terms. Above this it is refused rather than computed: the largest
+# negation of a class has 64 terms, and a pod that brings more than a handful is far from usual.
+MAX_TERMS = 1024
+
+
+class TooManyTerms(FairleadError):
+    """A conjunction of required node affinity would have more than MAX_TERMS terms."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(f"required node affinity would come to {count} terms, over {MAX_TERMS}")
+
+
+def is_empty(term: Term) -> bool:
+    """Whether the term has no requirement at all, and so matches no node."""
+    return not term.get("matchExpressions") and not term.get("matchFields")
+
+
+def both(one: Term, other: Term) -> Term:
+    """The term that holds where both do. Identical expressions are not repeated."""
+    result: Term = {}
+    expressions = _union(one.get("matchExpressions"), other.get("matchExpressions"))
+    if expressions:
+        result["matchExpressions"] = expressions
+    fields = _union(one.get("matchFields"), other.get("matchFields"))
+    if fields:
+        result["matchFields"] = fields
+    return result
+
+
+def _union(
+    one: Sequence[Requirement] | None, other: Sequence[Requirement] | None
+) -> list[Requirement]:
+    result = list(one or ())
+    result.extend(r for r in other or () if r not in result)
+    return result
+
+
+def contains(term: Term, part: Term) -> bool:
+    """Whether `term` has every requirement of `part`, and so implies it."""
+    return _subset(part.get("matchExpressions"), term.get("matchExpressions")) and _subset(
+        part.get("matchFields"), term.get("matchFields")
+    )
+
+
+def _subset(small: Sequence[Requirement] | None, large: Sequence[Requirement] | None) -> bool:
+    return not small or all(r in (large or ()) for r in small)
+
+
+def implies(term: Term, condition: Sequence[Term]) -> bool:
+    """Whether `term` holds one of the condition's terms whole, and so narrows to the condition."""
+    return any(contains(term, part) for part in condition)
+
+
+def narrowed(terms: Sequence[Term], condition: Sequence[Term]) -> list[Term]:
+    """`terms` AND `condition`, by the cross product of their terms.
+
+    Empty terms stay: they match no node, and adding to them would make them match some. A term
+    that implies the condition already stays as it is, which makes this idempotent.
+
+    Raises TooManyTerms.
+    """
+    if len(condition) > 1 and len(terms) * len(condition) > MAX_TERMS:
+        raise TooManyTerms(len(terms) * len(condition))
+    result: list[Term] = []
+    for term in terms:
+        if is_empty(term) or implies(term, condition):
+            products: list[Term] = [term]
+        else:
+            products = [both(term, part) for part in condition]
+        result.extend(product for product in products if product not in result)
+    return result
+
+
+def conjunction(conditions: Iterable[Sequence[Term]]) -> list[Term] | None:
+    """One condition that holds where all do; None if there are none. Redundant terms drop out."""
+    result: list[Term] | None = None
+    for condition in conditions:
+        result = list(condition) if result is None else narrowed(result, condition)
+    return None if result is None else without_redundant(result)
+
+
+def without_redundant(terms: Sequence[Term]) -> list[Term]:
+    """Terms that another one contains are dropped: A or (A and B) is A."""
+    return [
+        term
+        for at, term in enumerate(terms)
+        if not any(
+            at != other_at
+            and contains(term, other)
+            and not (contains(other, term) and at < other_at)
+            and not is_empty(other)
+            for other_at, other in enumerate(terms)
+        )
+    ]
+
+
+def _by_key(term: Term, selector: Mapping[str, str]) -> Iterator[tuple[str, list[Requirement]]]:
+    groups: dict[str, list[Requirement]] = {}
+    for requirement in term.get("matchExpressions") or ():
+        groups.setdefault(requirement.get("key", ""), []).append(requirement)
+    for key, group in groups.items():
+        if key in selector:
+            group.append({"key": key, "operator": "In", "values": [selector[key]]})
+        yield key, group
+
+
+def contradiction(term: Term, selector: Mapping[str, str]) -> str | None:
+    """The label or field of which no value meets the term beside the nodeSelector, or None."""
+    if is_empty(term):
+        return "an empty term"
+    for key, group in _by_key(term, selector):
+        # One expression alone contradicts itself only by an empty or unreadable list of values.
+        if not label_values.satisfiable(group):
+            return key
+    fields: dict[str, list[Requirement]] = {}
+    for requirement in term.get("matchFields") or ():
+        fields.setdefault(requirement.get("key", ""), []).append(requirement)
+    for key, group in fields.items():
+        # A node always has its fields: absence is no way out.
+        present: Requirement = {"key": key, "operator": "Exists"}
+        if not label_values.satisfiable([*group, present]):
+            return key
+    return None
+
+
+def satisfiable(terms: Sequence[Term] | None, selector: Mapping[str, str]) -> bool:
+    """Whether some node could meet the nodeSelector and one of the terms (None: no terms asked)."""
+    return terms is None or any(contradiction(term, selector) is None for term in terms)
+
+
+def pruned(terms: Sequence[Term], selector: Mapping[str, str]) -> list[Term]:
+    """`terms` without those that no node can meet any more; empty ones stay as they are."""
+    return [t for t in terms if is_empty(t) or contradiction(t, selector) is None]
+
+
+def keys(terms: Iterable[Term]) -> frozenset[str]:
+    """Every label key that the terms name."""
+    return frozenset(
+        requirement.get("key", "")
+        for term in terms
+        for requirement in term.get("matchExpressions") or ()
+    )
+
+
+def failed(term: Term, labels: Mapping[str, str], name: str) -> Requirement | None:
+    """The first requirement that a node with these labels and this name does not meet, or None.
+
+    Ask `is_empty` first: an empty term has no requirement to fail, and yet matches no node.
+    """
+    for requirement in term.get("matchExpressions") or ():
+        if not label_values.holds(requirement, labels.get(requirement.get("key", ""))):
+            return requirement
+    for requirement in term.get("matchFields") or ():
+        value = name if requirement.get("key") == "metadata.name" else None
+        if value is None or not label_values.holds(requirement, value):
+            return requirement
+    return None

@@ -1,0 +1,182 @@
+"""The placement fields of a pod: read once at the edge, with types behind it.
+
+Only what placement reads or writes is looked at; everything else of the pod stays where it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from webhook.errors import InvalidPod
+
+if TYPE_CHECKING:
+    from webhook.placement.shapes import JsonObject, PreferredTerm, Term, Toleration
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+# The lists of affinity other than required node affinity, as (kind, list), by their short names.
+AFFINITY_LISTS = {
+    "affinity.nodeAffinity.preferred": ("nodeAffinity", PREFERRED),
+    "affinity.podAffinity.required": ("podAffinity", REQUIRED),
+    "affinity.podAffinity.preferred": ("podAffinity", PREFERRED),
+    "affinity.podAntiAffinity.required": ("podAntiAffinity", REQUIRED),
+    "affinity.podAntiAffinity.preferred": ("podAntiAffinity", PREFERRED),
+}
+PREFERRED_NODES = "affinity.nodeAffinity.preferred"
+
+
+@dataclass(frozen=True, slots=True)
+class PodPlacement:
+    """What of a pod decides where it runs and how it is treated there.
+
+    `required` is None where the pod asks for no required node affinity at all. `lists` holds the
+    non-empty lists of AFFINITY_LISTS. `affinity` is the pod's own object, whose unknown members
+    survive. Nothing in here may be changed in place: it is shared with the pod that was read.
+    """
+
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+    node_selector: dict[str, str] = field(default_factory=dict)
+    tolerations: list[Toleration] = field(default_factory=list)
+    required: list[Term] | None = None
+    lists: dict[str, list[JsonObject]] = field(default_factory=dict)
+    topology_spread: list[JsonObject] = field(default_factory=list)
+    security_context: JsonObject = field(default_factory=dict)
+    node_name: str = ""
+    priority_class_name: str = ""
+    scheduler_name: str = ""
+    runtime_class_name: str = ""
+    operating_system: str = ""
+
+    @property
+    def preferred_nodes(self) -> list[PreferredTerm]:
+        """Preferred node affinity."""
+        return cast("list[PreferredTerm]", self.lists.get(PREFERRED_NODES, []))
+
+
+def read(pod: JsonObject) -> PodPlacement:
+    """The placement of a v1.Pod. Raises InvalidPod with the path of a field of the wrong type."""
+    for name in ("metadata", "spec"):
+        if not isinstance(pod.get(name), dict):
+            raise InvalidPod(name, "an object", pod.get(name))
+    metadata: JsonObject = pod["metadata"]
+    spec: JsonObject = pod["spec"]
+    affinity = _object(spec, "affinity", "spec.affinity")
+    required: list[Term] | None = None
+    lists: dict[str, list[JsonObject]] = {}
+    if affinity:
+        required = _required(affinity)
+        lists = _affinity_lists(affinity)
+    return PodPlacement(
+        labels=_strings(metadata, "labels", "metadata.labels"),
+        annotations=_strings(metadata, "annotations", "metadata.annotations"),
+        node_selector=_strings(spec, "nodeSelector", "spec.nodeSelector"),
+        tolerations=cast("list[Toleration]", _tolerations(spec)),
+        required=required,
+        lists=lists,
+        topology_spread=_objects(
+            spec, "topologySpreadConstraints", "spec.topologySpreadConstraints"
+        ),
+        security_context=_object(spec, "securityContext", "spec.securityContext"),
+        node_name=_string(spec, "nodeName", "spec.nodeName"),
+        priority_class_name=_string(spec, "priorityClassName", "spec.priorityClassName"),
+        scheduler_name=_string(spec, "schedulerName", "spec.schedulerName"),
+        runtime_class_name=_string(spec, "runtimeClassName", "spec.runtimeClassName"),
+        operating_system=_string(_object(spec, "os", "spec.os"), "name", "spec.os.name"),
+    )
+
+
+def _object(holder: JsonObject, key: str, path: str) -> JsonObject:
+    value = holder.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InvalidPod(path, "an object", value)
+    return value
+
+
+def _objects(holder: JsonObject, key: str, path: str) -> list[JsonObject]:
+    value = holder.get(key)
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise InvalidPod(path, "a list", value)
+    for index, item in enumerate(value):
+        if not isinstance(item, dict):
+            raise InvalidPod(f"{path}[{index}]", "an object", item)
+    return value
+
+
+def _strings(holder: JsonObject, key: str, path: str) -> dict[str, str]:
+    value = _object(holder, key, path)
+    for name, text in value.items():
+        if text.__class__ is not str:
+            raise InvalidPod(f"{path}[{name}]", "a string", text)
+    return value
+
+
+def _string(holder: JsonObject, key: str, path: str) -> str:
+    value = holder.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise InvalidPod(path, "a string", value)
+    return value
+
+
+_TOLERATION_STRINGS = ("key", "operator", "value", "effect")
+
+
+def _tolerations(spec: JsonObject) -> list[JsonObject]:
+    result = _objects(spec, "tolerations", "spec.tolerations")
+    for index, toleration in enumerate(result):
+        for key in _TOLERATION_STRINGS:
+            if toleration.get(key, "").__class__ is not str and toleration[key] is not None:
+                path = f"spec.tolerations[{index}].{key}"
+                raise InvalidPod(path, "a string", toleration[key])
+        seconds = toleration.get("tolerationSeconds")
+        if seconds is not None and seconds.__class__ is not int:
+            path = f"spec.tolerations[{index}].tolerationSeconds"
+            raise InvalidPod(path, "an integer", seconds)
+    return result
+
+
+def _required(affinity: JsonObject) -> list[Term] | None:
+    node_affinity = _object(affinity, "nodeAffinity", "spec.affinity.nodeAffinity")
+    path = f"spec.affinity.nodeAffinity.{REQUIRED}"
+    required = node_affinity.get(REQUIRED)
+    if required is None:
+        return None
+    if not isinstance(required, dict):
+        raise InvalidPod(path, "an object", required)
+    path += ".nodeSelectorTerms"
+    terms = _objects(required, "nodeSelectorTerms", path)
+    for index, term in enumerate(terms):
+        _check_term(term, f"{path}[{index}]")
+    return cast("list[Term]", terms)
+
+
+def _check_term(term: JsonObject, path: str) -> None:
+    for part in ("matchExpressions", "matchFields"):
+        for index, requirement in enumerate(_objects(term, part, f"{path}.{part}")):
+            where = f"{path}.{part}[{index}]"
+            _string(requirement, "key", f"{where}.key")
+            _string(requirement, "operator", f"{where}.operator")
+            values: Any = requirement.get("values")
+            if values is None:
+                continue
+            if not isinstance(values, list) or not all(isinstance(v, str) for v in values):
+                raise InvalidPod(f"{where}.values", "a list of strings", values)
+
+
+def _affinity_lists(affinity: JsonObject) -> dict[str, list[JsonObject]]:
+    result = {}
+    for name, (kind, key) in AFFINITY_LISTS.items():
+        holder = _object(affinity, kind, f"spec.affinity.{kind}")
+        if kind == "nodeAffinity" or holder:
+            entries = _objects(holder, key, f"spec.affinity.{kind}.{key}")
+            if entries:
+                result[name] = entries
+    return result

@@ -1,0 +1,136 @@
+"""Toleration algebra: what a toleration admits, and which of two says more.
+
+The rules are those of v1.Toleration.ToleratesTaint in k8s.io/api/core/v1: an absent effect means
+every effect, an absent key (with Exists) every key, an absent operator Equal. An operator that is
+not known here is never interpreted: such a toleration covers and overlaps only its own like.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from webhook.placement.shapes import Taint, Toleration
+
+NO_EXECUTE = "NoExecute"
+# The effects that keep a pod off a node; PreferNoSchedule only makes the node less liked.
+EXCLUDING_EFFECTS = frozenset({"NoSchedule", NO_EXECUTE})
+
+
+class Normal(NamedTuple):
+    """A toleration in normal form: every default written out, `value` empty under Exists."""
+
+    key: str
+    operator: str
+    value: str
+    effect: str
+    seconds: int | None
+
+    @property
+    def reach(self) -> tuple[str, str, str, str]:
+        """Which taints it is about, without how long it tolerates them."""
+        return self[:4]
+
+
+def normal(toleration: Toleration) -> Normal:
+    """The normal form, equal for two tolerations that Kubernetes cannot tell apart."""
+    operator = toleration.get("operator") or "Equal"
+    return Normal(
+        toleration.get("key") or "",
+        operator,
+        "" if operator == "Exists" else toleration.get("value") or "",
+        toleration.get("effect") or "",
+        toleration.get("tolerationSeconds"),
+    )
+
+
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
+    """Whether the toleration admits a pod past the taint."""
+    key, operator, value, effect, _ = normal(toleration)
+    if effect and effect != taint.get("effect"):
+        return False
+    if key and key != taint.get("key"):
+        return False
+    if operator == "Exists":
+        return True
+    return operator == "Equal" and bool(key) and value == (taint.get("value") or "")
+
+
+def covers(broad: Toleration, narrow: Toleration) -> bool:
+    """Whether every taint that `narrow` admits is admitted by `broad` too, seconds aside."""
+    b, n = normal(broad), normal(narrow)
+    if b.reach == n.reach:
+        return True
+    if (b.effect and b.effect != n.effect) or (b.key and b.key != n.key):
+        return False
+    if b.operator == "Exists":
+        return n.operator in ("Exists", "Equal")
+    return b.operator == "Equal" == n.operator and bool(b.key) and b.value == n.value
+
+
+def overlaps(one: Toleration, other: Toleration) -> bool:
+    """Whether some taint is admitted by both."""
+    a, b = normal(one), normal(other)
+    if a.reach == b.reach:
+        return True
+    if a.effect and b.effect and a.effect != b.effect:
+        return False
+    if a.key and b.key and a.key != b.key:
+        return False
+    if a.operator == "Equal" == b.operator:
+        return a.value == b.value
+    return {a.operator, b.operator} <= {"Equal", "Exists"}
+
+
+def covered(toleration: Toleration, by: Iterable[Toleration]) -> bool:
+    """Whether one of `by` alone covers the toleration."""
+    return any(covers(broad, toleration) for broad in by)
+
+
+def joined(first: Sequence[Toleration], then: Iterable[Toleration]) -> list[Toleration]:
+    """`first` as it is, and of `then` what is not covered yet, in order, nothing twice."""
+    result = list(first)
+    for toleration in then:
+        if not covered(toleration, result):
+            result.append(toleration)
+    return result
+
+
+def untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
+    """The first taint that keeps the pod off the node, or None."""
+    for taint in taints:
+        if taint.get("effect") in EXCLUDING_EFFECTS and not any(
+            tolerates(toleration, taint) for toleration in tolerations
+        ):
+            return taint
+    return None
+
+
+def with_seconds(
+    tolerations: Sequence[Toleration], specific: Sequence[Toleration]
+) -> list[Toleration]:
+    """`specific` NoExecute tolerations put before any other that matches the same taint.
+
+    Eviction takes the first toleration that matches and its seconds, so a specific one counts only
+    in front. Among themselves the earlier of `specific` keeps precedence. What stands well already
+    is not moved, so that doing this twice is doing it once.
+    """
+    result = list(tolerations)
+    for index in range(len(specific) - 1, -1, -1):
+        wish = specific[index]
+        # Worked from the last to the first: an earlier wish may pass a later one, never back.
+        senior = specific[:index]
+        rivals = [
+            at
+            for at, other in enumerate(result)
+            if other != wish and other not in senior and overlaps(other, wish)
+        ]
+        place = rivals[0] if rivals else len(result)
+        if wish in result:
+            if result.index(wish) < place:
+                continue
+            result.remove(wish)
+        result.insert(place, wish)
+    return result

@@ -1,0 +1,40 @@
+"""The record of a decision: for every field who set it, who lost, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from webhook.placement.wishes import Part, Wish
+
+Outcome: TypeAlias = Literal[
+    "set",  # the pod's field is changed
+    "kept",  # the pod has what is wished already, or its own word wins over a default
+    "lost",  # an earlier policy decides this key
+    "dropped",  # the wish cannot stand beside an earlier one, or beside the pod's own word
+    "removed",  # a word of the pod's own that the policy overrules
+    "skipped",  # the field is left alone in this pod
+    "rejected",  # the pod is refused for this
+]
+
+WARNING_LIMIT = 119  # kubectl shows a warning in one line; design: each under 120 characters
+
+
+class Entry(NamedTuple):
+    """One line: `policy` is empty where the pod's own annotation asks."""
+
+    field: str
+    policy: str
+    part: Part | Literal["pod"]
+    outcome: Outcome
+    reason: str
+
+
+def entry(wish: Wish, outcome: Outcome, reason: str) -> Entry:
+    """A line about one wish."""
+    return Entry(wish.field, wish.policy, wish.part, outcome, reason)
+
+
+def warning(text: str) -> str:
+    """`text` as a warning of the response, cut to its limit."""
+    return text if len(text) <= WARNING_LIMIT else text[: WARNING_LIMIT - 1] + "…"

@@ -1,0 +1,145 @@
+"""What one policy wants of one field: the unit that folding and merging work on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from webhook.placement.capacity import CapacityClass, Mode
+    from webhook.placement.shapes import Json, JsonObject, Term, Toleration
+
+Part: TypeAlias = Literal["requirements", "overrides", "defaults"]
+# In the order in which they are folded: a requirement never drops before the other two.
+PARTS: tuple[Part, ...] = ("requirements", "overrides", "defaults")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """One wish. `if_null`: only where the pod has nothing at all in the field (IsNull)."""
+
+    policy: str
+    part: Part
+    if_null: bool = False
+
+    @property
+    def field(self) -> str:
+        """The field's path as policy files write it, with the key in brackets."""
+        raise NotImplementedError(type(self))
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the pod's own word wins over the wish."""
+        return self.part == "defaults"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberWish(Wish):
+    """One key of nodeSelector, labels, annotations or securityContext."""
+
+    map: str
+    key: str
+    value: Json
+
+    @property
+    def field(self) -> str:
+        """For example nodeSelector[pool]."""
+        return f"{self.map}[{self.key}]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalarWish(Wish):
+    """priorityClassName, schedulerName or runtimeClassName."""
+
+    name: str
+    value: str
+
+    @property
+    def field(self) -> str:
+        """The scalar's name."""
+        return self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TolerationWish(Wish):
+    """One toleration."""
+
+    toleration: Toleration
+
+    @property
+    def field(self) -> str:
+        """For example tolerations[nvidia.com/gpu]."""
+        return f"tolerations[{self.toleration.get('key') or '*'}]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequiredWish(Wish):
+    """Required node affinity: terms of which one must hold."""
+
+    terms: tuple[Term, ...]
+
+    @property
+    def field(self) -> str:
+        """The same for every such wish."""
+        return "affinity.nodeAffinity.required"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListWish(Wish):
+    """The entries of one of the other affinity lists, named as in pod.AFFINITY_LISTS."""
+
+    name: str
+    entries: tuple[JsonObject, ...]
+
+    @property
+    def field(self) -> str:
+        """The list's short name."""
+        return self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpreadWish(Wish):
+    """One topology spread constraint."""
+
+    constraint: JsonObject
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """What the API server wants unique: topologyKey and whenUnsatisfiable."""
+        return spread_pair(self.constraint)
+
+    @property
+    def field(self) -> str:
+        """For example topologySpreadConstraints[topology.kubernetes.io/zone,DoNotSchedule]."""
+        return f"topologySpreadConstraints[{','.join(self.pair)}]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityWish(Wish):
+    """One capacity class and the mode that is wanted of it."""
+
+    capacity: CapacityClass
+    mode: Mode
+    weight: int
+
+    @property
+    def field(self) -> str:
+        """For example capacity[spot]."""
+        return f"capacity[{self.capacity.name}]"
+
+    @property
+    def condition(self) -> tuple[Term, ...] | None:
+        """The terms of which a node must meet one, or None if the mode leaves every node."""
+        return condition(self.capacity, self.mode)
+
+
+def condition(capacity: CapacityClass, mode: Mode) -> tuple[Term, ...] | None:
+    """What the mode demands of a node's labels: one of these terms, or None for nothing."""
+    if mode == "Constrain":
+        return capacity.inside
+    return capacity.outside if mode == "Prevent" else None
+
+
+def spread_pair(constraint: JsonObject) -> tuple[str, str]:
+    """A spread constraint's topologyKey and whenUnsatisfiable, unique within a pod."""
+    return str(constraint.get("topologyKey")), str(constraint.get("whenUnsatisfiable"))
