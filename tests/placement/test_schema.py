@@ -1,0 +1,409 @@
+"""The placement schema takes what Kubernetes takes, and says of all else what is wrong with it."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from webhook.placement.schema import (
+    Affinity,
+    CapacityWish,
+    Defaults,
+    LabelSelectorRequirement,
+    NodeSelectorRequirement,
+    PlacementModel,
+    PodAffinityTerm,
+    PodSecurityContext,
+    Strict,
+    Taint,
+    Toleration,
+    TopologySpreadConstraint,
+    Wishes,
+)
+
+
+def errors(model: type[Strict], data: object) -> list[tuple[str, str]]:
+    """Path and message of every error, the path with dots; empty if the model takes the data."""
+    try:
+        model.model_validate(data, by_alias=True, by_name=False)
+    except ValidationError as error:
+        return [
+            (".".join(map(str, line["loc"])), line["msg"])
+            for line in error.errors(include_url=False)
+        ]
+    return []
+
+
+FULL: dict[str, Any] = {
+    "patchStrategy": "Replace",
+    "nodeSelector": {"pool": "a", "example.com/empty": ""},
+    "tolerations": [
+        {"operator": "Exists"},
+        {"key": "spot", "operator": "Equal", "value": "true", "effect": "NoSchedule"},
+        {"key": "gone", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 0},
+    ],
+    "affinity": {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [
+                    {
+                        "matchExpressions": [
+                            {"key": "a", "operator": "In", "values": ["b", ""]},
+                            {"key": "cpus", "operator": "Gt", "values": ["8"]},
+                            {"key": "gpu", "operator": "DoesNotExist"},
+                        ],
+                        "matchFields": [
+                            {"key": "metadata.name", "operator": "NotIn", "values": ["n1"]}
+                        ],
+                    }
+                ]
+            },
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "weight": 100,
+                    "preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]},
+                }
+            ],
+        },
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "topologyKey": "kubernetes.io/hostname",
+                    "labelSelector": {"matchLabels": {"a": "b"}},
+                    "namespaceSelector": {},
+                    "namespaces": ["x"],
+                    "matchLabelKeys": ["job"],
+                    "mismatchLabelKeys": ["tenant"],
+                }
+            ],
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": 1, "podAffinityTerm": {"topologyKey": "zone"}}
+            ],
+        },
+    },
+    "topologySpreadConstraints": [
+        {
+            "maxSkew": 1,
+            "topologyKey": "zone",
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {
+                "matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["b"]}]
+            },
+            "minDomains": 2,
+            "nodeAffinityPolicy": "Honor",
+            "nodeTaintsPolicy": "Ignore",
+            "matchLabelKeys": ["job"],
+        },
+        {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"},
+    ],
+    "nodeName": "node-1",
+    "priorityClassName": "high",
+    "schedulerName": "volcano",
+    "runtimeClassName": "gvisor",
+    "securityContext": {
+        "runAsUser": 1000,
+        "runAsGroup": 1000,
+        "runAsNonRoot": True,
+        "fsGroup": 2000,
+        "fsGroupChangePolicy": "OnRootMismatch",
+        "supplementalGroups": [3000],
+        "supplementalGroupsPolicy": "Strict",
+        "seccompProfile": {"type": "Localhost", "localhostProfile": "p.json"},
+        "appArmorProfile": {"type": "RuntimeDefault"},
+        "seLinuxOptions": {"user": "u", "role": "r", "type": "t", "level": "s0:c1"},
+        "seLinuxChangePolicy": "MountOption",
+        "sysctls": [{"name": "net.core.somaxconn", "value": "1024"}],
+        "windowsOptions": {"runAsUserName": "x", "hostProcess": False},
+    },
+    "labels": {"team": "vision"},
+    "annotations": {"Example.com/note": "any text: at all"},
+    "capacity": [
+        {"class": "spot", "mode": "Prefer", "weight": 7},
+        {"class": "gpu", "mode": "None"},
+    ],
+}
+
+
+def test_a_placement_is_dumped_as_it_was_written() -> None:
+    """What was read, dumped by alias, is the JSON that goes into a pod, with nothing added."""
+    model = PlacementModel.model_validate(FULL, by_alias=True, by_name=False)
+
+    assert model.model_dump(by_alias=True, exclude_none=True) == FULL
+
+
+def test_a_model_can_be_made_with_names_in_snake_case() -> None:
+    """Code writes the attributes' names, documents the outer ones."""
+    wish = CapacityWish(class_name="spot", mode="Allow")
+
+    assert wish.model_dump(by_alias=True, exclude_none=True) == {"class": "spot", "mode": "Allow"}
+
+
+def test_a_model_cannot_be_changed() -> None:
+    """A policy set is shared between requests: its values are frozen."""
+    with pytest.raises(ValidationError, match="frozen"):
+        Toleration(operator="Exists").key = "spot"
+
+
+def test_names_in_snake_case_are_no_fields_of_a_document() -> None:
+    """A document has camelCase only, and the near name is suggested."""
+    assert errors(PlacementModel, {"node_selector": {"a": "b"}}) == [
+        ("node_selector", "there is no such field; did you mean 'nodeSelector'?")
+    ]
+
+
+def test_an_unknown_field_that_is_near_to_none_lists_the_fields() -> None:
+    """Whoever cannot be helped with a guess sees what there is."""
+    assert errors(Taint, {"key": "a", "effect": "NoExecute", "colour": "red"}) == [
+        ("colour", "there is no such field; the fields are key, value, effect")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "path"),
+    [
+        (CapacityWish, {"class": "a", "mode": "Prefer", "weight": "5"}, "weight"),
+        (CapacityWish, {"class": "a", "mode": "Prefer", "weight": 5.0}, "weight"),
+        (CapacityWish, {"class": "a", "mode": "Prefer", "weight": True}, "weight"),
+        (Toleration, {"key": "a", "value": 5}, "value"),
+        (Toleration, {"key": "a", "value": True}, "value"),
+        (PodSecurityContext, {"runAsNonRoot": 1}, "runAsNonRoot"),
+        (PlacementModel, {"labels": {"a": None}}, "labels.a"),
+        (PlacementModel, {"tolerations": {}}, "tolerations"),
+        (PlacementModel, {"affinity": []}, "affinity"),
+    ],
+)
+def test_no_value_is_turned_into_another_type(model: type[Strict], data: object, path: str) -> None:
+    """A number is no text, text is no number, one is not true, and null is no label's value."""
+    assert [at for at, _ in errors(model, data)] == [path]
+
+
+@pytest.mark.parametrize(
+    ("data", "path", "message"),
+    [
+        ({}, "", "a toleration without a key needs operator Exists"),
+        ({"operator": "Exists", "value": "x"}, "value", "Exists takes no value"),
+        ({"key": "a", "tolerationSeconds": 3}, "tolerationSeconds", "effect NoExecute only"),
+        (
+            {"key": "a", "effect": "NoSchedule", "tolerationSeconds": 3},
+            "tolerationSeconds",
+            "effect NoExecute only",
+        ),
+        ({"key": "a", "effect": "NoExecute", "tolerationSeconds": -1}, "tolerationSeconds", ""),
+        ({"key": "a", "operator": "Lt", "value": "5"}, "operator", ""),
+        ({"key": "a", "effect": ""}, "effect", ""),
+        ({"key": "a b"}, "key", "'a b' is not a label key"),
+        ({"key": "a", "value": "-"}, "value", "'-' is not a label value"),
+    ],
+)
+def test_a_toleration_is_one_that_the_api_server_takes(
+    data: object, path: str, message: str
+) -> None:
+    """Key, operator, value, effect and seconds go together as ValidateTolerations has it."""
+    [(at, said)] = errors(Toleration, data)
+
+    assert at == path
+    assert message in said
+
+
+@pytest.mark.parametrize("model", [NodeSelectorRequirement, LabelSelectorRequirement])
+@pytest.mark.parametrize(
+    ("operator", "values", "path", "message"),
+    [
+        ("In", None, "values", "In needs one value or more"),
+        ("NotIn", [], "values", "NotIn needs one value or more"),
+        ("Exists", ["a"], "values", "Exists takes no values"),
+        ("DoesNotExist", ["a"], "values", "DoesNotExist takes no values"),
+        ("In", ["a b"], "values.0", "not a label value"),
+    ],
+)
+def test_each_operator_has_its_number_of_values(
+    model: type[Strict], operator: str, values: list[str] | None, path: str, message: str
+) -> None:
+    """In and NotIn need values, Exists and DoesNotExist take none."""
+    data = {"key": "a", "operator": operator}
+    [(at, said)] = errors(model, data if values is None else {**data, "values": values})
+
+    assert at == path
+    assert message in said
+
+
+@pytest.mark.parametrize(
+    ("values", "path"),
+    [(None, "values"), ([], "values"), (["1", "2"], "values"), (["1.5"], "values.0")],
+)
+def test_gt_and_lt_compare_with_one_whole_number(values: list[str] | None, path: str) -> None:
+    """Gt and Lt need exactly one value, and that one an integer of 64 bits."""
+    data = {"key": "a", "operator": "Gt"}
+
+    assert [
+        at
+        for at, _ in errors(
+            NodeSelectorRequirement, data if values is None else {**data, "values": values}
+        )
+    ] == [path]
+
+
+def test_label_selectors_do_not_compare_numbers() -> None:
+    """Gt and Lt belong to node affinity alone."""
+    assert errors(LabelSelectorRequirement, {"key": "a", "operator": "Gt", "values": ["1"]})
+
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+@pytest.mark.parametrize(
+    ("terms", "path"),
+    [
+        ([], "nodeSelectorTerms"),
+        ([{}], "nodeSelectorTerms.0"),
+        (
+            [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a", "b"]}]}],
+            "nodeSelectorTerms.0.matchFields.0.values",
+        ),
+        (
+            [{"matchFields": [{"key": "spec.x", "operator": "In", "values": ["a"]}]}],
+            "nodeSelectorTerms.0.matchFields.0.key",
+        ),
+    ],
+)
+def test_required_node_affinity_says_something(terms: list[object], path: str) -> None:
+    """No terms, an empty term, and a field other than the node's name are errors."""
+    data = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
+
+    assert [at for at, _ in errors(Affinity, data)] == [f"nodeAffinity.{REQUIRED}.{path}"]
+
+
+def test_pod_affinity_needs_a_topology_key() -> None:
+    """Without a topologyKey nobody knows what is near."""
+    assert errors(PodAffinityTerm, {"labelSelector": {}})[0][0] == "topologyKey"
+
+
+def test_match_label_keys_stand_beside_a_selector() -> None:
+    """Both lists of label keys add to a selector, and share no key."""
+    assert errors(PodAffinityTerm, {"topologyKey": "z", "matchLabelKeys": ["a"]}) == [
+        ("matchLabelKeys", "needs a labelSelector beside it")
+    ]
+    both = {"labelSelector": {}, "matchLabelKeys": ["a"], "mismatchLabelKeys": ["b", "a"]}
+    assert errors(PodAffinityTerm, {"topologyKey": "z", **both}) == [
+        ("mismatchLabelKeys.1", "'a' is among matchLabelKeys too")
+    ]
+
+
+SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"maxSkew": 0}, "maxSkew"),
+        ({"minDomains": 0}, "minDomains"),
+        ({"minDomains": 2, "whenUnsatisfiable": "ScheduleAnyway"}, "minDomains"),
+        ({"whenUnsatisfiable": "Never"}, "whenUnsatisfiable"),
+        ({"nodeTaintsPolicy": "honor"}, "nodeTaintsPolicy"),
+        ({"matchLabelKeys": ["a"]}, "matchLabelKeys"),
+        (
+            {"matchLabelKeys": ["a"], "labelSelector": {"matchLabels": {"a": "b"}}},
+            "matchLabelKeys.0",
+        ),
+        (
+            {
+                "matchLabelKeys": ["a"],
+                "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Exists"}]},
+            },
+            "matchLabelKeys.0",
+        ),
+    ],
+)
+def test_a_spread_constraint_is_one_that_the_api_server_takes(
+    change: dict[str, object], path: str
+) -> None:
+    """The fields of a constraint go together as validateTopologySpreadConstraints has it."""
+    assert [at for at, _ in errors(TopologySpreadConstraint, {**SPREAD, **change})] == [path]
+
+
+def test_one_pair_of_topology_key_and_action_has_one_constraint() -> None:
+    """The API server refuses two constraints of one pair, so a policy cannot have them."""
+    other = {**SPREAD, "whenUnsatisfiable": "ScheduleAnyway"}
+
+    assert errors(Wishes, {"topologySpreadConstraints": [SPREAD, other, SPREAD]}) == [
+        (
+            "topologySpreadConstraints.2",
+            "the pair of topologyKey and whenUnsatisfiable is that of [0] too; keep one of the two",
+        )
+    ]
+
+
+def test_one_class_has_one_wish() -> None:
+    """Two wishes of one placement for one class contradict each other."""
+    wishes = [{"class": "spot", "mode": "Allow"}, {"class": "spot", "mode": "Prevent"}]
+
+    assert [at for at, _ in errors(Wishes, {"capacity": wishes})] == ["capacity.1.class"]
+
+
+@pytest.mark.parametrize("mode", ["Allow", "Constrain", "Prevent", "None"])
+def test_a_weight_goes_with_prefer_only(mode: str) -> None:
+    """A weight beside another mode would mean nothing."""
+    assert errors(CapacityWish, {"class": "spot", "mode": mode, "weight": 5}) == [
+        ("weight", f"goes with mode Prefer only; the mode is {mode}")
+    ]
+
+
+@pytest.mark.parametrize("weight", [0, 101, -1, 2**70])
+def test_a_weight_is_from_1_to_100(weight: int) -> None:
+    """Other weights are refused, as the API server refuses them."""
+    assert errors(CapacityWish, {"class": "spot", "mode": "Prefer", "weight": weight})
+
+
+@pytest.mark.parametrize("model", [Defaults, Wishes])
+def test_policies_may_not_set_node_name(model: type[Strict]) -> None:
+    """A node's name passes by the scheduler and by taints: it is the environment's alone."""
+    assert errors(model, {"nodeName": "n1"}) == [
+        (
+            "nodeName",
+            "policies may not set nodeName: it passes by the scheduler and by taints",
+        )
+    ]
+
+
+def test_defaults_know_two_strategies() -> None:
+    """Defaults fill in key by key or only where nothing is; they never replace."""
+    assert not errors(Defaults, {"patchStrategy": "IsNull"})
+    assert not errors(Defaults, {"patchStrategy": "PreMerge"})
+    assert errors(Defaults, {"patchStrategy": "PostMerge"})
+    assert errors(Defaults, {"patchStrategy": "Replace"})
+
+
+def test_overrides_and_requirements_have_no_strategy() -> None:
+    """What wins or rejects leaves nothing to choose, and the error says where it belongs."""
+    [(at, said)] = errors(Wishes, {"patchStrategy": "IsNull"})
+
+    assert at == "patchStrategy"
+    assert "it belongs to defaults" in said
+
+
+def test_errors_between_fields_do_not_wait_for_errors_within_them() -> None:
+    """One reading tells all: a wrong operator does not hide seconds without NoExecute."""
+    data = {"key": "a", "operator": "Exist", "effect": "NoSchedule", "tolerationSeconds": 3}
+
+    assert {at for at, _ in errors(Toleration, data)} == {"operator", "tolerationSeconds"}
+
+
+@pytest.mark.parametrize(
+    ("context", "path"),
+    [
+        ({"runAsUser": -1}, "runAsUser"),
+        ({"fsGroup": 2**31}, "fsGroup"),
+        ({"seccompProfile": {"type": "Localhost"}}, "seccompProfile"),
+        (
+            {"appArmorProfile": {"type": "Unconfined", "localhostProfile": "x"}},
+            "appArmorProfile.localhostProfile",
+        ),
+        ({"sysctls": [{"name": "", "value": "1"}]}, "sysctls.0.name"),
+        ({"privileged": True}, "privileged"),
+    ],
+)
+def test_a_security_context_is_one_that_the_api_server_takes(
+    context: dict[str, object], path: str
+) -> None:
+    """Numbers are in range, profiles have their files, and containers' fields are not the pod's."""
+    assert [at for at, _ in errors(PodSecurityContext, context)] == [path]

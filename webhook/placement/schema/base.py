@@ -1,0 +1,151 @@
+"""The strict model under every document that Fairlead reads."""
+
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any, ClassVar, NamedTuple, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetJsonSchemaHandler,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, ErrorDetails, InitErrorDetails, PydanticCustomError
+
+# The `type` of every error whose message is Fairlead's own, meant for a person as it stands.
+OWN_ERROR = "fairlead"
+# The `type` of an unknown field: such an error is about the key, not about the value.
+UNKNOWN_FIELD = "fairlead_unknown_field"
+
+
+class Problem(NamedTuple):
+    """Something wrong between fields: `at` is the path below the model that says so."""
+
+    at: tuple[str | int, ...]
+    message: str
+
+
+def own_error(message: str, kind: str = OWN_ERROR) -> PydanticCustomError:
+    """An error whose message is shown as it stands. Braces in it are no template."""
+    # Without a context pydantic leaves the message alone.
+    return PydanticCustomError(kind, message)
+
+
+def shown(value: object, limit: int = 60) -> str:
+    """`value` in quotes, as far as a line of a terminal can hold it."""
+    text = value if isinstance(value, str) else repr(value)
+    return repr(text if len(text) <= limit else f"{text[:limit]}…")
+
+
+def guess(word: str, known: tuple[str, ...]) -> str:
+    """`; did you mean 'x'?` if one of `known` is near to `word`, else nothing."""
+    # A long word cannot be near to a field's name, and comparing it takes quadratic time.
+    near = get_close_matches(word, known, n=1, cutoff=0.6) if len(word) <= 64 else []
+    if not near:
+        folded = {name.lower().replace("_", ""): name for name in known}
+        near = [name for name in [folded.get(word.lower().replace("_", ""))] if name]
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+class Strict(BaseModel):
+    """A frozen model with camelCase outside and snake_case inside; nothing unknown, no coercion.
+
+    Every error is reported at once: what is wrong between fields is found in the raw values too
+    if a field beside them is wrong. Nothing in a model may be changed in place.
+    """
+
+    model_config = ConfigDict(
+        strict=True,
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+    )
+
+    # Fields that exist elsewhere, but not in this class, by their outer names, with the reason.
+    refused: ClassVar[Mapping[str, str]] = {}
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:  # noqa: ARG003 for heirs
+        """What is wrong between the fields `given`, raw and by their outer names.
+
+        A field that is wrong by itself is in there too, with the value that it came with: a rule
+        compares with the values that it knows, and says nothing of others.
+        """
+        yield from ()
+
+    @classmethod
+    def outer_names(cls) -> tuple[str, ...]:
+        """The fields that may be written, by their outer names, in the order of the class."""
+        return tuple(name for name in cls._outer().values() if name not in cls.refused)
+
+    @classmethod
+    def _outer(cls) -> dict[str, str]:
+        fields = cls.model_fields.items()
+        return {name: field.serialization_alias or name for name, field in fields}
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _report_all_at_once(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        if not isinstance(data, dict):
+            return handler(data)
+        outer = cls._outer()
+        given = {str(outer.get(key, key)): value for key, value in data.items()}
+        errors = [
+            InitErrorDetails(type=own_error(message, UNKNOWN_FIELD), loc=(key,), input=given[key])
+            for key, message in cls.refused.items()
+            if given.get(key) is not None
+        ]
+        errors += [
+            InitErrorDetails(type=own_error(problem.message), loc=problem.at, input=given)
+            for problem in cls.cross_check(given)
+        ]
+        model = None
+        try:
+            accepted = {key: data[key] for key in data if outer.get(key, key) not in cls.refused}
+            model = handler(accepted)
+        except ValidationError as error:
+            errors += [cls._in_own_words(_bare(line)) for line in error.errors(include_url=False)]
+        if errors or model is None:
+            raise ValidationError.from_exception_data(cls.__name__, errors)
+        return model
+
+    @classmethod
+    def _in_own_words(cls, line: InitErrorDetails) -> InitErrorDetails:
+        """An unknown field of this very model, said with the field that may have been meant."""
+        location = line.get("loc", ())
+        if line["type"] != "extra_forbidden" or len(location) != 1:
+            return line
+        name = location[0]
+        known = cls.outer_names()
+        hint = guess(name, known) if isinstance(name, str) else ""
+        message = f"there is no such field{hint or '; the fields are ' + ', '.join(known)}"
+        return InitErrorDetails(
+            type=own_error(message, UNKNOWN_FIELD), loc=location, input=line["input"]
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        schema = handler(core_schema)
+        properties = handler.resolve_ref_schema(schema).get("properties", {})
+        for name in cls.refused:
+            properties.pop(name, None)
+        return schema
+
+
+def _bare(line: ErrorDetails) -> InitErrorDetails:
+    """One of ValidationError.errors() in the form that an exception can be made of again."""
+    kind: str | PydanticCustomError = line["type"]
+    if line["type"].startswith(OWN_ERROR):
+        kind = own_error(line["msg"], line["type"])
+    bare = InitErrorDetails(type=kind, loc=line["loc"], input=line["input"])
+    if "ctx" in line:
+        bare["ctx"] = line["ctx"]
+    return bare

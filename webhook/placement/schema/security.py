@@ -1,0 +1,127 @@
+"""The security context of a pod, as Kubernetes has it: v1.PodSecurityContext."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import Field
+
+from webhook.placement.schema.base import Problem, Strict
+
+Id: TypeAlias = Annotated[int, Field(ge=0, le=2**31 - 1)]
+
+
+def _profile_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
+    kind, profile = given.get("type"), given.get("localhostProfile")
+    if kind == "Localhost" and not profile:
+        yield Problem((), "type Localhost needs a localhostProfile")
+    elif kind in ("RuntimeDefault", "Unconfined") and profile is not None:
+        yield Problem(("localhostProfile",), "goes with type Localhost only")
+
+
+class SeccompProfile(Strict):
+    """The system calls that the pod's processes may make."""
+
+    type: Literal["RuntimeDefault", "Localhost", "Unconfined"] = Field(
+        description="Where the profile comes from."
+    )
+    localhost_profile: str | None = Field(
+        default=None, description="The profile's file on the node, for type Localhost."
+    )
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """The file goes with Localhost, and Localhost with a file."""
+        yield from _profile_problems(given)
+
+
+class AppArmorProfile(Strict):
+    """The AppArmor profile that confines the pod's processes."""
+
+    type: Literal["RuntimeDefault", "Localhost", "Unconfined"] = Field(
+        description="Where the profile comes from."
+    )
+    localhost_profile: str | None = Field(
+        default=None, description="The profile's name on the node, for type Localhost."
+    )
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """The name goes with Localhost, and Localhost with a name."""
+        yield from _profile_problems(given)
+
+
+class SELinuxOptions(Strict):
+    """The SELinux context of the pod's processes."""
+
+    user: str | None = Field(default=None, description="The SELinux user.")
+    role: str | None = Field(default=None, description="The SELinux role.")
+    type: str | None = Field(default=None, description="The SELinux type.")
+    level: str | None = Field(default=None, description="The SELinux level.")
+
+
+class WindowsSecurityContextOptions(Strict):
+    """What only pods on Windows nodes have."""
+
+    gmsa_credential_spec_name: str | None = Field(
+        default=None, description="The name of the GMSA credential spec."
+    )
+    gmsa_credential_spec: str | None = Field(
+        default=None, description="The GMSA credential spec itself."
+    )
+    run_as_user_name: str | None = Field(
+        default=None, description="The user in Windows that runs the processes."
+    )
+    host_process: bool | None = Field(
+        default=None, description="Whether the containers run as processes of the host."
+    )
+
+
+class Sysctl(Strict):
+    """A kernel parameter of the pod's namespaces."""
+
+    name: str = Field(min_length=1, max_length=253, description="The parameter's name.")
+    value: str = Field(description="Its value, in quotes if it is a number.")
+
+
+class PodSecurityContext(Strict):
+    """The security settings of the pod as a whole. Merged key by key, as nodeSelector."""
+
+    run_as_user: Id | None = Field(
+        default=None, description="The numeric user that runs the processes; 0 is root."
+    )
+    run_as_group: Id | None = Field(
+        default=None, description="The numeric primary group of the processes."
+    )
+    run_as_non_root: bool | None = Field(
+        default=None, description="Whether the kubelet refuses containers that would run as root."
+    )
+    fs_group: Id | None = Field(
+        default=None, description="The group that owns the pod's volumes, where they allow it."
+    )
+    fs_group_change_policy: Literal["OnRootMismatch", "Always"] | None = Field(
+        default=None, description="When the ownership of a volume's files is changed to fsGroup."
+    )
+    supplemental_groups: list[Id] | None = Field(
+        default=None, description="Further groups of the processes."
+    )
+    supplemental_groups_policy: Literal["Merge", "Strict"] | None = Field(
+        default=None, description="Whether groups that the image's /etc/group names are added."
+    )
+    seccomp_profile: SeccompProfile | None = Field(
+        default=None, description="The system calls that the processes may make."
+    )
+    app_armor_profile: AppArmorProfile | None = Field(
+        default=None, description="The AppArmor profile that confines the processes."
+    )
+    se_linux_options: SELinuxOptions | None = Field(
+        default=None, description="The SELinux context of the processes."
+    )
+    se_linux_change_policy: Literal["MountOption", "Recursive"] | None = Field(
+        default=None, description="How volumes get their SELinux labels."
+    )
+    sysctls: list[Sysctl] | None = Field(
+        default=None, description="Kernel parameters of the pod's namespaces."
+    )
+    windows_options: WindowsSecurityContextOptions | None = Field(
+        default=None, description="What only pods on Windows nodes have."
+    )

@@ -1,0 +1,115 @@
+"""Label selectors, and the expressions that ask for a node."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from pydantic import Field
+
+from webhook.placement.label_values import int64
+from webhook.placement.schema.base import Problem, Strict, shown
+from webhook.placement.schema.syntax import LabelKey, LabelValue
+
+_KEY = "The label's key."
+_LIST_OPERATORS = ("In", "NotIn")
+_BARE_OPERATORS = ("Exists", "DoesNotExist")
+_NUMBER_OPERATORS = ("Gt", "Lt")
+
+
+def values_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
+    """Whether an expression's `values` are as its `operator` wants them."""
+    operator, values = given.get("operator"), given.get("values")
+    count = len(values) if isinstance(values, list) else 0
+    if operator in _LIST_OPERATORS and (values is None or values == []):
+        yield Problem(("values",), f"{operator} needs one value or more")
+    elif operator in _BARE_OPERATORS and count:
+        yield Problem(("values",), f"{operator} takes no values; remove them, or use In or NotIn")
+    elif operator in _NUMBER_OPERATORS:
+        if values is None or (isinstance(values, list) and count != 1):
+            yield Problem(("values",), f"{operator} needs exactly one value, not {count}")
+        elif count and isinstance(values[0], str) and int64(values[0]) is None:
+            yield Problem(
+                ("values", 0),
+                f"{operator} compares whole numbers of 64 bits; {shown(values[0])} is none",
+            )
+
+
+class LabelSelectorRequirement(Strict):
+    """One expression on a label."""
+
+    key: LabelKey = Field(description=_KEY)
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"] = Field(
+        description="How the label is judged. NotIn and DoesNotExist also hold where the label "
+        "is missing."
+    )
+    values: list[LabelValue] | None = Field(
+        default=None,
+        description="The values for In and NotIn, one or more; Exists and DoesNotExist take none.",
+    )
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """In and NotIn need values, Exists and DoesNotExist take none."""
+        yield from values_problems(given)
+
+
+class LabelSelector(Strict):
+    """Selects objects by their labels: all that is said here must hold. Empty selects all."""
+
+    match_labels: dict[LabelKey, LabelValue] | None = Field(
+        default=None, description="Labels that must be there, with exactly these values."
+    )
+    match_expressions: list[LabelSelectorRequirement] | None = Field(
+        default=None, description="Expressions that must all hold."
+    )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it selects everything."""
+        return not self.match_labels and not self.match_expressions
+
+
+class NodeSelectorRequirement(Strict):
+    """One expression on a label of a node."""
+
+    key: LabelKey = Field(description=_KEY)
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"] = Field(
+        description="How the label is judged. NotIn and DoesNotExist also hold where the label "
+        "is missing; Gt and Lt compare whole numbers."
+    )
+    values: list[LabelValue] | None = Field(
+        default=None,
+        description="One value or more for In and NotIn, none for Exists and DoesNotExist, "
+        'one whole number in quotes ("8") for Gt and Lt.',
+    )
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """Each operator has its own number of values."""
+        yield from values_problems(given)
+
+
+class NodeFieldRequirement(Strict):
+    """One expression on a field of a node; Kubernetes knows only its name."""
+
+    key: Literal["metadata.name"] = Field(description="The field: metadata.name, the node's name.")
+    operator: Literal["In", "NotIn"] = Field(description="Whether the node must have this name.")
+    values: list[str] = Field(
+        min_length=1, max_length=1, description="The node's name, exactly one."
+    )
+
+
+class NodeSelectorTerm(Strict):
+    """Expressions on one node that must all hold."""
+
+    match_expressions: list[NodeSelectorRequirement] | None = Field(
+        default=None, description="Expressions on the node's labels; all must hold."
+    )
+    match_fields: list[NodeFieldRequirement] | None = Field(
+        default=None, description="Expressions on the node's fields; all must hold."
+    )
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """A term that says nothing matches no node, which nobody means."""
+        if not given.get("matchExpressions") and not given.get("matchFields"):
+            yield Problem((), "a term without expressions matches no node; give matchExpressions")

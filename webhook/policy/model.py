@@ -1,0 +1,200 @@
+"""The two kinds of document that policies are written in: PlacementPolicy and CapacityClass."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
+
+from pydantic import AfterValidator, Field
+
+from webhook import names
+from webhook.placement.schema.base import Problem, Strict, own_error
+from webhook.placement.schema.placement import Defaults, Wishes
+from webhook.placement.schema.selectors import LabelSelectorRequirement
+from webhook.placement.schema.syntax import AnnotationKey, LabelKey, LabelValue, ObjectName
+from webhook.placement.schema.taints import Taint
+from webhook.policy.match_model import Match
+
+PARTS: Final = ("defaults", "overrides", "requirements")
+
+
+def _not_empty(match: Match) -> Match:
+    if match.is_empty:
+        raise own_error("an empty block would exclude every pod; give a condition, or remove it")
+    return match
+
+
+ExcludeBlock = Annotated[Match, AfterValidator(_not_empty)]
+
+
+class Metadata(Strict):
+    """The name of a document. What the API server adds to an object is accepted, and not read."""
+
+    refused: ClassVar[Mapping[str, str]] = {
+        "namespace": "policies and capacity classes hold for the whole cluster; remove it",
+        "generateName": "give a name: policies of equal priority go by name",
+    }
+
+    name: ObjectName = Field(description="The name, unique among documents of this kind.")
+    labels: dict[LabelKey, LabelValue] | None = Field(
+        default=None, description="Labels of the document itself; they mean nothing here."
+    )
+    annotations: dict[AnnotationKey, str] | None = Field(
+        default=None, description="Annotations of the document itself; they mean nothing here."
+    )
+    uid: Any = Field(default=None, description="Set by the API server.")
+    resource_version: Any = Field(default=None, description="Set by the API server.")
+    generation: Any = Field(default=None, description="Set by the API server.")
+    creation_timestamp: Any = Field(default=None, description="Set by the API server.")
+    deletion_timestamp: Any = Field(default=None, description="Set by the API server.")
+    deletion_grace_period_seconds: Any = Field(default=None, description="Set by the API server.")
+    finalizers: Any = Field(default=None, description="For controllers of the API server.")
+    owner_references: Any = Field(default=None, description="For controllers of the API server.")
+    managed_fields: Any = Field(default=None, description="Set by the API server.")
+    self_link: Any = Field(default=None, description="Set by old API servers.")
+
+
+class PolicySpec(Strict):
+    """Which pods a policy matches, and the placement that it gives them."""
+
+    description: str | None = Field(
+        default=None, description="What the policy is for, in a sentence or two."
+    )
+    enforcement: Literal["Enforce", "Audit"] = Field(
+        default="Enforce",
+        description="Enforce changes and rejects pods. Audit decides and records, and changes "
+        "nothing.",
+    )
+    priority: int = Field(
+        default=0,
+        ge=-(2**31),
+        le=2**31 - 1,
+        description="Higher goes first, and the first wins a key that two policies want. Equal "
+        "priorities go by name.",
+    )
+    match: Match | None = Field(
+        default=None,
+        description="The pods that the policy is for. Left out or empty, the pods of every run.",
+    )
+    exclude: list[ExcludeBlock] = Field(
+        default_factory=list,
+        description="Pods that the policy is not for, though they match: one block that holds "
+        "excludes.",
+    )
+    defaults: Defaults | None = Field(
+        default=None, description="What is filled in: what the pod says itself wins."
+    )
+    overrides: Wishes | None = Field(
+        default=None, description="What is changed: what the policy says wins."
+    )
+    requirements: Wishes | None = Field(
+        default=None,
+        description="What must be: filled in where the pod is silent; a pod that says otherwise "
+        "is rejected, with the reason.",
+    )
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """Some part must say something, and none may write what Fairlead itself reads."""
+        parts = {name: given.get(name) for name in PARTS}
+        if not any(parts.values()):
+            yield Problem((), "needs at least one of defaults, overrides and requirements")
+        for part, wishes in parts.items():
+            for field in ("labels", "annotations"):
+                written = wishes.get(field) if isinstance(wishes, dict) else None
+                for key in written if isinstance(written, dict) else ():
+                    if isinstance(key, str) and key.startswith(names.PREFIX):
+                        yield Problem(
+                            (part, field, key),
+                            f"policies may not write {field} under {names.PREFIX}: "
+                            "Fairlead reads them itself",
+                        )
+
+
+class PlacementPolicy(Strict):
+    """Which pods of machine-learning runs it matches, and the placement that it gives them."""
+
+    api_version: Literal["fairlead.dev/v1alpha1"] = Field(description="fairlead.dev/v1alpha1")
+    kind: Literal["PlacementPolicy"] = Field(description="PlacementPolicy")
+    metadata: Metadata = Field(description="The policy's name.")
+    spec: PolicySpec = Field(description="What the policy says.")
+    status: Any = Field(default=None, exclude=True, description="Set by Fairlead; not read.")
+
+    @property
+    def name(self) -> str:
+        """The policy's name, unique among policies."""
+        return self.metadata.name
+
+
+class Shape(Strict):
+    """One way in which a node of the class looks: all of its labels and expressions hold."""
+
+    labels: dict[LabelKey, LabelValue] | None = Field(
+        default=None, description="Labels that the node has."
+    )
+    match_expressions: list[LabelSelectorRequirement] | None = Field(
+        default=None,
+        description="Expressions on the node's labels, where a label's absence tells.",
+    )
+    taints: list[Taint] | None = Field(
+        default=None, description="Taints that the node has; the modes tolerate them."
+    )
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """Without a label or an expression nothing could be required, or negated."""
+        if not given.get("labels") and not given.get("matchExpressions"):
+            yield Problem(
+                (), "needs a label or an expression: taints alone do not tell a node of the class"
+            )
+
+
+class CapacityClassSpec(Strict):
+    """The nodes of a class: those of one of the shapes, or all but those of another class."""
+
+    nodes: list[Shape] | None = Field(
+        default=None,
+        min_length=1,
+        description="The shapes of the class's nodes; any one of them describes a node of it.",
+    )
+    complement_of: ObjectName | None = Field(
+        default=None, description="Another class: whatever is not of that one is of this one."
+    )
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """A class is described, or is the rest of one that is described; not both."""
+        shapes, other = given.get("nodes"), given.get("complementOf")
+        if shapes is None and other is None:
+            yield Problem((), "needs either nodes or complementOf")
+        elif shapes is not None and other is not None:
+            yield Problem((), "has both nodes and complementOf; keep one of the two")
+
+
+class CapacityClass(Strict):
+    """A named kind of node, such as spot, told by node labels and taints."""
+
+    api_version: Literal["fairlead.dev/v1alpha1"] = Field(description="fairlead.dev/v1alpha1")
+    kind: Literal["CapacityClass"] = Field(description="CapacityClass")
+    metadata: Metadata = Field(description="The class's name.")
+    spec: CapacityClassSpec = Field(description="How the class's nodes are told from others.")
+    status: Any = Field(default=None, exclude=True, description="Set by Fairlead; not read.")
+
+    @property
+    def name(self) -> str:
+        """The class's name, unique among classes."""
+        return self.metadata.name
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """No class is what it is not."""
+        metadata, spec = given.get("metadata"), given.get("spec")
+        if isinstance(metadata, dict) and isinstance(spec, dict):
+            other = spec.get("complementOf")
+            if isinstance(other, str) and other == metadata.get("name"):
+                yield Problem(("spec", "complementOf"), "a class cannot be its own complement")
+
+
+PolicyDocument: TypeAlias = PlacementPolicy | CapacityClass
+KNOWN: Final[Mapping[str, type[PlacementPolicy] | type[CapacityClass]]] = {
+    "PlacementPolicy": PlacementPolicy,
+    "CapacityClass": CapacityClass,
+}
