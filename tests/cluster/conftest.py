@@ -1,0 +1,91 @@
+"""One real control plane for all cluster tests, and what a test needs to talk to it."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+
+from webhook.sandbox.binaries import ALL, obtain_binaries, obtain_kubectl
+from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.nodes import SHIPPED_NODES, read_pools
+from webhook.sandbox.progress import Lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+
+class StartControlPlane(Protocol):
+    """What the fixture `start_control_plane` gives."""
+
+    def __call__(self, settings: Settings) -> ControlPlane:
+        """Start a control plane that lives until the end of the test."""
+
+
+@pytest.fixture(scope="session")
+def binaries(request: pytest.FixtureRequest) -> Mapping[str, Path]:
+    """Every binary of the control plane, built on the first run ever, with progress shown."""
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    assert capture is not None
+    with capture.global_and_fixture_disabled():
+        return obtain_binaries(ALL, Lines(sys.stderr))
+
+
+@pytest.fixture(scope="session")
+def control_plane(
+    binaries: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """A whole control plane with the shipped nodes and an audit log, shared by all tests."""
+    directory = tmp_path_factory.mktemp("control-plane") / "state"
+    settings = Settings(pools=read_pools(SHIPPED_NODES), audit=True)
+    with ControlPlane(directory, binaries, settings) as plane:
+        yield plane
+
+
+@pytest.fixture
+def start_control_plane(
+    binaries: Mapping[str, Path], tmp_path: Path
+) -> Iterator[StartControlPlane]:
+    """For a test that needs a control plane of its own, with other flags or fewer components."""
+    with ExitStack() as stack:
+
+        def start(settings: Settings) -> ControlPlane:
+            directory = tmp_path / f"control-plane-{uuid.uuid4().hex[:8]}"
+            return stack.enter_context(ControlPlane(directory, binaries, settings))
+
+        yield start
+
+
+@pytest.fixture(scope="session")
+def kubectl_for() -> Callable[[ControlPlane], Kubectl]:
+    """The real kubectl for any control plane."""
+    path = obtain_kubectl(Lines(sys.stderr))
+    return lambda plane: Kubectl(path, plane.kubeconfig)
+
+
+@pytest.fixture(scope="session")
+def cluster_kubectl(
+    control_plane: ControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl]
+) -> Kubectl:
+    """The real kubectl for the shared control plane, in no particular namespace."""
+    return kubectl_for(control_plane)
+
+
+@pytest.fixture
+def namespace(control_plane: ControlPlane) -> Iterator[str]:
+    """A fresh namespace in which pods can be created; deleted afterwards without waiting."""
+    name = f"test-{uuid.uuid4().hex[:10]}"
+    control_plane.create_namespace(name)
+    yield name
+    control_plane.api.call("DELETE", f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture
+def kubectl(cluster_kubectl: Kubectl, namespace: str) -> Kubectl:
+    """The real kubectl for the shared control plane, within the test's own namespace."""
+    return cluster_kubectl.within(namespace)

