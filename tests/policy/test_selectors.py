@@ -1,0 +1,160 @@
+"""A compiled selector agrees with Kubernetes' rules, and names the condition that fails."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.placement.schema import LabelSelector
+from webhook.policy.selectors import Selector, compile_selector
+
+
+def selector(data: dict[str, Any]) -> Selector:
+    """The selector as it stands in a document, compiled."""
+    return compile_selector(LabelSelector.model_validate(data))
+
+
+def expression(operator: str, *values: str) -> Selector:
+    """A selector of one expression on the label `stage`."""
+    item: dict[str, Any] = {"key": "stage", "operator": operator}
+    return selector({"matchExpressions": [{**item, "values": list(values)} if values else item]})
+
+
+def test_an_empty_selector_selects_everything() -> None:
+    """No condition is no bar."""
+    assert selector({}).matches({})
+    assert selector({}).matches({"a": "b"})
+    assert selector({}).failed({}) is None
+
+
+@pytest.mark.parametrize(
+    ("chosen", "labels", "holds"),
+    [
+        (expression("In", "dev"), {"stage": "dev"}, True),
+        (expression("In", "dev", "test"), {"stage": "test"}, True),
+        (expression("In", "dev", "test"), {"stage": "live"}, False),
+        (expression("In", "dev", "test"), {}, False),
+        (expression("NotIn", "dev"), {"stage": "dev"}, False),
+        (expression("NotIn", "dev"), {"stage": "live"}, True),
+        (expression("NotIn", "dev"), {}, True),
+        (expression("Exists"), {"stage": ""}, True),
+        (expression("Exists"), {}, False),
+        (expression("DoesNotExist"), {"stage": ""}, False),
+        (expression("DoesNotExist"), {}, True),
+        (selector({"matchLabels": {"stage": ""}}), {}, False),
+        (selector({"matchLabels": {"stage": ""}}), {"stage": ""}, True),
+    ],
+)
+def test_each_operator_means_what_it_means_in_kubernetes(
+    chosen: Selector, labels: dict[str, str], holds: bool
+) -> None:
+    """NotIn and DoesNotExist hold where the label is missing; empty is a value."""
+    assert chosen.matches(labels) is holds
+    assert (chosen.failed(labels) is None) is holds
+
+
+def test_the_failing_condition_is_named_with_what_the_labels_say() -> None:
+    """Whoever asks why a policy did not match reads the condition and the value seen."""
+    chosen = selector(
+        {
+            "matchLabels": {"tier": "batch"},
+            "matchExpressions": [{"key": "stage", "operator": "NotIn", "values": ["debug", "dev"]}],
+        }
+    )
+
+    assert chosen.failed({"tier": "web"}) == "tier=batch: it is 'web'"
+    assert chosen.failed({}) == "tier=batch: no such label"
+    assert (
+        chosen.failed({"tier": "batch", "stage": "dev"}) == "stage NotIn [debug, dev]: it is 'dev'"
+    )
+
+
+def test_keys_are_all_labels_that_are_read() -> None:
+    """No policy may write a label that a selector reads, so the selector tells them."""
+    chosen = selector(
+        {
+            "matchLabels": {"a": "1"},
+            "matchExpressions": [{"key": "b", "operator": "DoesNotExist"}],
+        }
+    )
+
+    assert chosen.keys == {"a", "b"}
+
+
+def test_required_pairs_are_the_labels_without_which_nothing_matches() -> None:
+    """An index may rest on matchLabels and In, and on nothing else."""
+    chosen = selector(
+        {
+            "matchLabels": {"a": "1"},
+            "matchExpressions": [
+                {"key": "b", "operator": "In", "values": ["x", "y", "x"]},
+                {"key": "c", "operator": "Exists"},
+                {"key": "d", "operator": "NotIn", "values": ["z"]},
+            ],
+        }
+    )
+
+    assert chosen.required_pairs == (("a", ("1",)), ("b", ("x", "y")))
+
+
+def test_equal_selectors_are_equal() -> None:
+    """Two selectors that say the same are one value, in whatever order their labels stand."""
+    assert selector({"matchLabels": {"a": "1", "b": "2"}}) == selector(
+        {"matchLabels": {"b": "2", "a": "1"}}
+    )
+
+
+KEYS = st.sampled_from(["a", "b", "c"])
+VALUES = st.sampled_from(["", "x", "y"])
+EXPRESSIONS = st.one_of(
+    st.builds(
+        lambda key, operator, values: {"key": key, "operator": operator, "values": values},
+        KEYS,
+        st.sampled_from(["In", "NotIn"]),
+        st.lists(VALUES, min_size=1, max_size=3),
+    ),
+    st.builds(
+        lambda key, operator: {"key": key, "operator": operator},
+        KEYS,
+        st.sampled_from(["Exists", "DoesNotExist"]),
+    ),
+)
+
+
+def model_of(data: dict[str, Any], labels: dict[str, str]) -> bool:
+    """The rules once more, as slowly and plainly as can be."""
+    for key, value in data["matchLabels"].items():
+        if key not in labels or labels[key] != value:
+            return False
+    for item in data["matchExpressions"]:
+        there = item["key"] in labels
+        listed = there and labels[item["key"]] in item.get("values", [])
+        wanted = {
+            "In": listed,
+            "NotIn": not listed,
+            "Exists": there,
+            "DoesNotExist": not there,
+        }
+        if not wanted[item["operator"]]:
+            return False
+    return True
+
+
+@given(
+    data=st.fixed_dictionaries(
+        {
+            "matchLabels": st.dictionaries(KEYS, VALUES),
+            "matchExpressions": st.lists(EXPRESSIONS, max_size=4),
+        }
+    ),
+    labels=st.dictionaries(KEYS, VALUES),
+)
+def test_matching_failing_and_the_index_agree(data: dict[str, Any], labels: dict[str, str]) -> None:
+    """What matches fails nowhere and has every required pair; and both follow the rules."""
+    chosen = selector(data)
+
+    assert chosen.matches(labels) is model_of(data, labels)
+    assert (chosen.failed(labels) is None) is chosen.matches(labels)
+    if chosen.matches(labels):
+        assert all(labels.get(key) in values for key, values in chosen.required_pairs)

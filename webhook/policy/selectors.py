@@ -1,0 +1,115 @@
+"""Label selectors, compiled: whether labels meet one, and the very condition that fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from webhook.placement.schema import LabelSelector
+
+Labels: TypeAlias = Mapping[str, str]
+Matcher: TypeAlias = Callable[[Labels], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One expression of a selector; a pair of matchLabels is one with In and a single value.
+
+    NotIn and DoesNotExist hold where the label is missing, as in Kubernetes.
+    """
+
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.operator == "In" and len(self.values) == 1:
+            return f"{self.key}={self.values[0]}"
+        if self.values:
+            return f"{self.key} {self.operator} [{', '.join(self.values)}]"
+        return f"{self.key} {self.operator}"
+
+    def matcher(self) -> Matcher:
+        """A function that says whether labels meet this condition."""
+        key, values = self.key, frozenset(self.values)
+        match self.operator:
+            case "In" if len(values) == 1:
+                (value,) = values
+                return lambda labels: labels.get(key) == value
+            case "In":
+                return lambda labels: labels.get(key) in values
+            case "NotIn":
+                return lambda labels: labels.get(key) not in values
+            case "Exists":
+                return lambda labels: key in labels
+            case "DoesNotExist":
+                return lambda labels: key not in labels
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """A LabelSelector that is ready to use: every condition must hold, and none holds for all.
+
+    Made by `compile_selector`. `matches(labels)` is a field, and not a method, for speed: it is
+    called for every policy that the index cannot rule out.
+    """
+
+    conditions: tuple[Condition, ...]
+    matches: Matcher = field(repr=False, compare=False)
+
+    def failed(self, labels: Labels) -> str | None:
+        """The first condition that does not hold, with what the labels say; None if all hold."""
+        for condition in self.conditions:
+            if not condition.matcher()(labels):
+                value = labels.get(condition.key)
+                return f"{condition}: {'no such label' if value is None else f'it is {value!r}'}"
+        return None
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The label keys that are read."""
+        return frozenset(condition.key for condition in self.conditions)
+
+    @property
+    def required_pairs(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Keys that must be there, each with the values that it may have: for an index."""
+        return tuple(
+            (condition.key, condition.values)
+            for condition in self.conditions
+            if condition.operator == "In"
+        )
+
+
+def compile_selector(selector: LabelSelector) -> Selector:
+    """The selector in a form that is quick to evaluate. An empty one selects everything."""
+    pairs = (selector.match_labels or {}).items()
+    conditions = (
+        *(Condition(key, "In", (value,)) for key, value in sorted(pairs)),
+        *(
+            Condition(item.key, item.operator, tuple(dict.fromkeys(item.values or ())))
+            for item in selector.match_expressions or ()
+        ),
+    )
+    return Selector(conditions, _all_of([condition.matcher() for condition in conditions]))
+
+
+def _all_of(matchers: list[Matcher]) -> Matcher:
+    match matchers:
+        case []:
+            return lambda _: True
+        case [only]:
+            return only
+        case [first, second]:
+            return lambda labels: first(labels) and second(labels)
+    together = tuple(matchers)
+
+    def every(labels: Labels) -> bool:
+        # A loop: all() over a generator takes twice as long.
+        for matcher in together:  # noqa: SIM110 for that reason
+            if not matcher(labels):
+                return False
+        return True
+
+    return every
