@@ -4,6 +4,8 @@ FairleadError
 ├── InvalidDocuments      policy files that cannot be read as such: carries every finding
 ├── InvalidReview         a request body that is no AdmissionReview of a pod: answered with 400
 ├── InvalidPod            a pod whose placement fields have no pod's shape: carries the field
+├── UnreadableInput       a file or folder that was named cannot be read: carries every problem
+├── ServingError          an address or a certificate that cannot be served with
 ├── NotSynced             what a decision needs is not known yet: answered with 503
 ├── ClusterError          the API server could not be reached, or refused
 └── SandboxError          the local control plane could not be built, started or stopped
@@ -41,12 +43,42 @@ class InvalidPod(FairleadError):
         super().__init__(f"{field}: want {wanted}, not {type(seen).__name__}")
 
 
+class UnreadableInput(FairleadError):
+    """A file or folder that was named cannot be read. `problems` are lines, each with its path."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class ServingError(FairleadError):
+    """An address cannot be listened on, or a certificate cannot be served with."""
+
+
 class NotSynced(FairleadError):
     """A decision needs what the caches do not hold yet, and asking live failed too."""
 
 
 class ClusterError(FairleadError):
-    """The API server could not be reached, or answered with an error."""
+    """The API server could not be reached, or answered with an error.
+
+    `status` is the HTTP status, or the code of a Status object in a watch; None if no answer came.
+    `reason` is the Status object's (NotFound, AlreadyExists, Conflict, Expired, ...), or "".
+    `retry_after` is how many seconds the server asked to be left alone, or None.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        reason: str = "",
+        retry_after: float | None = None,
+    ) -> None:
+        self.status = status
+        self.reason = reason
+        self.retry_after = retry_after
+        super().__init__(message)
 
 
 class SandboxError(FairleadError):

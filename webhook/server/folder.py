@@ -1,0 +1,192 @@
+"""Reading policy files from a folder, a mounted ConfigMap or a single file.
+
+A ConfigMap is mounted as links into a hidden folder whose name changes with every update:
+
+    spot.yaml -> ..data/spot.yaml      ..data -> ..2026_11_20_08_15_00.123      ..2026_…/spot.yaml
+
+so names that start with a dot are passed over, which reads every file once.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from webhook.errors import UnreadableInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# A whole ConfigMap holds 1 MiB, so no single policy file has a reason to be larger.
+MAX_FILE_BYTES: Final = 1 << 20
+_CONFIG_MAP_LINK: Final = "..data"
+
+
+def is_test_file(name: str) -> bool:
+    """Tell whether a file of this name holds policy tests."""
+    return name.endswith((".test.yaml", ".test.yml"))
+
+
+def is_policy_file(name: str) -> bool:
+    """Tell whether a file of this name holds policies."""
+    return name.endswith((".yaml", ".yml", ".json")) and not is_test_file(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What the file system tells of a folder without reading any file.
+
+    Two equal signatures mean the same content, unless a file changed within the clock's grain
+    of `newest`: the latest change of any entry, in seconds since 1970.
+    """
+
+    entries: tuple[tuple[str | int, ...], ...]
+    newest: float
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder of files, or one file, that can be read again and again.
+
+    In a folder, `wanted` tells by its name which file counts; a file given itself always does.
+    """
+
+    path: Path
+    wanted: Callable[[str], bool] = is_policy_file
+
+    def read(self) -> dict[str, bytes]:
+        """Return the content of every file by its path, sorted; {} if the folder has none.
+
+        A path starts with the folder's own, as it was given. Sub-folders are read too, links are
+        followed, and a file that two names lead to is read once, under the first. Raises
+        UnreadableInput with every problem: nothing at the path, a file that may not be read, a
+        link to nothing, a file over MAX_FILE_BYTES.
+        """
+        found = self._walk()
+        contents: dict[str, bytes] = {}
+        for name in sorted(found.files):
+            try:
+                contents[name] = _read_file(name)
+            except OSError as error:
+                found.problems.append(f"{name}: {_text(error)}")
+            except UnreadableInput as error:
+                found.problems.extend(error.problems)
+        if found.problems:
+            raise UnreadableInput(found.problems)
+        return contents
+
+    def signature(self) -> Signature:
+        """Return what the file system tells of the files; raises nothing."""
+        found = self._walk()
+        entries: list[tuple[str | int, ...]] = [(problem,) for problem in found.problems]
+        entries.extend(found.links)
+        newest = 0
+        for name, seen in sorted(found.files.items()):
+            entries.append(
+                (name, seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
+            )
+            newest = max(newest, seen.st_mtime_ns, seen.st_ctime_ns)
+        return Signature(tuple(entries), newest / 1e9)
+
+    def _walk(self) -> _Found:
+        found = _Found()
+        try:
+            top = self.path.stat()
+        except OSError as error:
+            found.problems.append(f"{self.path}: {_text(error)}")
+            return found
+        if stat.S_ISDIR(top.st_mode):
+            _walk_folder(str(self.path), top, self.wanted, found)
+        else:
+            found.files[str(self.path)] = top
+        return found
+
+
+def read_folder(
+    path: str | Path, *, wanted: Callable[[str], bool] = is_policy_file
+) -> dict[str, bytes]:
+    """Return the content of every wanted file at the path: see Folder.read."""
+    return Folder(Path(path), wanted).read()
+
+
+@dataclass(slots=True)
+class _Found:
+    files: dict[str, os.stat_result] = field(default_factory=dict)
+    links: list[tuple[str | int, ...]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    seen: set[tuple[int, int]] = field(default_factory=set)
+
+    def first_time(self, status: os.stat_result) -> bool:
+        """Tell whether this file or folder has not been met before, by whatever name."""
+        identity = (status.st_dev, status.st_ino)
+        if identity in self.seen:
+            return False
+        self.seen.add(identity)
+        return True
+
+
+def _walk_folder(
+    path: str, status: os.stat_result, wanted: Callable[[str], bool], found: _Found
+) -> None:
+    # A link may lead back up: each folder is entered once.
+    if not found.first_time(status):
+        return
+    try:
+        with os.scandir(path) as entries:
+            names = sorted(entry.name for entry in entries)
+    except OSError as error:
+        found.problems.append(f"{path}: {_text(error)}")
+        return
+    for name in names:
+        _walk_entry(path, name, wanted, found)
+
+
+def _walk_entry(path: str, name: str, wanted: Callable[[str], bool], found: _Found) -> None:
+    whole = f"{path.rstrip('/')}/{name}" if path != "." else name
+    if name.startswith("."):
+        if name == _CONFIG_MAP_LINK:
+            found.links.append((whole, _link_target(whole)))
+        return
+    try:
+        status = Path(whole).stat()
+    except OSError as error:
+        # Whatever else lies in the folder is none of our business, dangling links included.
+        if wanted(name):
+            found.problems.append(f"{whole}: {_text(error)}")
+        return
+    if stat.S_ISDIR(status.st_mode):
+        _walk_folder(whole, status, wanted, found)
+    elif wanted(name):
+        if not stat.S_ISREG(status.st_mode):
+            found.problems.append(f"{whole}: not a regular file; move it out of the folder")
+        elif found.first_time(status):
+            found.files[whole] = status
+
+
+def _link_target(path: str) -> str:
+    try:
+        return str(Path(path).readlink())
+    except OSError as error:
+        return _text(error)
+
+
+def _read_file(path: str) -> bytes:
+    with Path(path).open("rb") as file:
+        # One byte more tells that there is more, whatever size the file system claims.
+        content = file.read(MAX_FILE_BYTES + 1)
+    if len(content) > MAX_FILE_BYTES:
+        raise UnreadableInput(
+            [f"{path}: over {MAX_FILE_BYTES} bytes, too large for a policy file; split it"]
+        )
+    return content
+
+
+def _text(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "no such file or folder; check the path, and where a link leads"
+    if isinstance(error, PermissionError):
+        return "permission denied; make it readable for the user that runs fairlead"
+    return error.strerror or str(error)

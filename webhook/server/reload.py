@@ -1,0 +1,190 @@
+"""Keeps one value as new as the files that it is made from, and never worse than the last good."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, Generic, Literal, NoReturn, Protocol, TypeAlias, TypeVar
+
+from webhook.errors import FairleadError
+from webhook.server.readiness import Condition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.server.folder import Signature
+
+T = TypeVar("T")
+Outcome: TypeAlias = Literal["pending", "loaded", "refused"]
+
+_logger = logging.getLogger(__name__)
+# Time stamps of file systems have grains of milliseconds up to two seconds.
+_GRAIN_SECONDS: Final = 2.0
+# Files that change while they are read are read again at once, this often, then at the next poll.
+_READS: Final = 3
+
+
+class Source(Protocol):
+    """Files that can be read again and again: see folder.Folder and tls.CertificateFiles."""
+
+    def read(self) -> dict[str, bytes]:
+        """Return every file's content by its name; raise FairleadError if one cannot be read."""
+
+    def signature(self) -> Signature | None:
+        """Return what tells a change without reading, or None if nothing does; raise nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReloadState:
+    """What became of the newest files, and what serves.
+
+    `since` is when `outcome` was first so. `digest` (SHA-256, hex; "" if none) and `loaded_at`
+    belong to the files whose value serves, `error` to the ones that were refused, else "".
+    """
+
+    outcome: Outcome
+    since: datetime
+    digest: str = ""
+    loaded_at: datetime | None = None
+    error: str = ""
+
+
+class Reloader(Generic[T]):
+    """Reads files, compiles them as a whole, and swaps the result in by one assignment.
+
+    Files that cannot be read or compiled leave the last good value in place. `what` names the
+    files in logs and reasons. `on_loaded` gets each new value, `on_refused` each new refusal;
+    both run on the event loop, in `poll` on the caller's thread. `compile_files` runs on a thread.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        source: Source,
+        compile_files: Callable[[dict[str, bytes]], T],
+        *,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        on_loaded: Callable[[T, ReloadState], None] = lambda _value, _state: None,
+        on_refused: Callable[[ReloadState], None] = lambda _state: None,
+    ) -> None:
+        self._what = what
+        self._source = source
+        self._compile = compile_files
+        self._clock = clock
+        self._on_loaded = on_loaded
+        self._on_refused = on_refused
+        self._current: T | None = None
+        self._state = ReloadState("pending", clock())
+        self._signature: Signature | None = None
+        self._tried = ""
+
+    @property
+    def current(self) -> T | None:
+        """The value that serves; None until files were loaded for the first time."""
+        return self._current
+
+    def state(self) -> ReloadState:
+        """Return what became of the newest files, and what serves."""
+        return self._state
+
+    def condition(self) -> Condition:
+        """Tell whether there is a value to serve with, and what newer files were refused."""
+        state = self._state
+        refused = f"refused since {_stamp(state.since)}: {state.error}" if state.error else ""
+        if state.loaded_at is None:
+            return Condition(ready=False, reason=refused or "not loaded yet")
+        loaded = f"{state.digest[:12]} loaded at {_stamp(state.loaded_at)}"
+        return Condition(ready=True, reason=f"{loaded}; newer {refused}" if refused else loaded)
+
+    def poll(self) -> ReloadState:
+        """Look once, take what is new, and return the state; raises nothing for bad files."""
+        self._adopt(self._attempt())
+        return self._state
+
+    async def run(self, interval: float) -> NoReturn:
+        """Look every `interval` seconds until cancelled, off the event loop."""
+        while True:
+            self._adopt(await asyncio.to_thread(self._attempt))
+            await asyncio.sleep(interval)
+
+    def _attempt(self) -> _Loaded[T] | _Refused | None:
+        try:
+            return self._load()
+        except FairleadError as error:
+            return _Refused(str(error), None)
+        except Exception as error:
+            # A bug that one file brings out would else stop every replica at the same time.
+            return _Refused(f"{type(error).__name__}: {error}", error)
+
+    def _load(self) -> _Loaded[T] | None:
+        for _ in range(_READS):
+            signature = self._source.signature()
+            if signature is not None and signature == self._signature:
+                return None
+            # Until it is read, nothing is known of it: a failure is tried again at every poll.
+            tried, self._tried, self._signature = self._tried, "", None
+            files = self._source.read()
+            # Else the first files may be of the old set, and the last ones of the new.
+            if self._source.signature() == signature:
+                break
+        else:
+            return None
+        self._tried = digest = _digest(files)
+        self._remember(signature)
+        return None if digest == tried else _Loaded(self._compile(files), digest)
+
+    def _remember(self, signature: Signature | None) -> None:
+        # A signature so fresh that a further change may not show in it is not to be trusted.
+        if signature and self._clock().timestamp() - signature.newest > _GRAIN_SECONDS:
+            self._signature = signature
+
+    def _adopt(self, result: _Loaded[T] | _Refused | None) -> None:
+        before = self._state
+        if isinstance(result, _Loaded):
+            now = self._clock()
+            self._current = result.value
+            self._state = ReloadState("loaded", now, result.digest, now)
+            _logger.info("%s loaded", self._what, extra={"digest": result.digest})
+            self._on_loaded(result.value, self._state)
+        elif result is not None and result.error != before.error:
+            since = before.since if before.outcome == "refused" else self._clock()
+            self._state = ReloadState(
+                "refused", since, before.digest, before.loaded_at, result.error
+            )
+            _logger.error(
+                "%s refused, %s",
+                self._what,
+                "the last good ones serve on" if before.loaded_at else "there are none to serve",
+                extra={"error": result.error},
+                exc_info=result.bug,
+            )
+            self._on_refused(self._state)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded(Generic[T]):
+    value: T
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    error: str
+    bug: Exception | None
+
+
+def _digest(files: dict[str, bytes]) -> str:
+    digest = hashlib.sha256()
+    for name, content in sorted(files.items()):
+        # Lengths first, or a boundary could move without being seen.
+        digest.update(b"%d %d " % (len(name.encode("utf-8", "surrogateescape")), len(content)))
+        digest.update(name.encode("utf-8", "surrogateescape"))
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def _stamp(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds")
