@@ -1,0 +1,160 @@
+"""An HTTP server on loopback that does what a real API server cannot be made to do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
+
+from webhook.kube.client import Client
+from webhook.kube.config import load
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request as it came; header names in lower case."""
+
+    method: str
+    path: str
+    query: dict[str, str]
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def is_watch(self) -> bool:
+        return self.query.get("watch") == "1"
+
+
+class Answer:
+    """Writes one answer; each connection carries only one."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+
+    async def json(self, body: object, status: int = 200, **headers: str) -> None:
+        """A whole answer."""
+        await self.raw(json.dumps(body).encode(), status, **headers)
+
+    async def status(self, code: int, reason: str, message: str, **headers: str) -> None:
+        """A refusal, as the API server words it."""
+        body = {"kind": "Status", "code": code, "reason": reason, "message": message}
+        await self.json(body, code, **headers)
+
+    async def raw(self, body: bytes, status: int = 200, **headers: str) -> None:
+        """A whole answer of bytes."""
+        await self._head(status, {**headers, "Content-Length": str(len(body))})
+        self._writer.write(body)
+        await self._writer.drain()
+
+    async def begin(self) -> None:
+        """The head of an answer that goes on."""
+        await self._head(200, {"Transfer-Encoding": "chunked"})
+
+    async def event(self, type: str, seen: object) -> None:  # noqa: A002 (the field's name)
+        """One whole watch event."""
+        await self.chunk(json.dumps({"type": type, "object": seen}).encode() + b"\n")
+
+    async def chunk(self, data: bytes) -> None:
+        """One piece of an answer that goes on."""
+        self._writer.write(b"%x\r\n%s\r\n" % (len(data), data))
+        await self._writer.drain()
+
+    async def end(self) -> None:
+        """The proper end of an answer that goes on; without it the connection just breaks."""
+        self._writer.write(b"0\r\n\r\n")
+        await self._writer.drain()
+
+    async def _head(self, status: int, headers: dict[str, str]) -> None:
+        names = {"Content-Type": "application/json", "Connection": "close", **headers}
+        lines = [f"{name.replace('_', '-')}: {value}" for name, value in names.items()]
+        self._writer.write(f"HTTP/1.1 {status} X\r\n".encode())
+        self._writer.write("\r\n".join([*lines, "", ""]).encode())
+        await self._writer.drain()
+
+
+@dataclass
+class FakeApi:
+    """Every request is noted, and answered by `handler`."""
+
+    handler: Callable[[Request, Answer], Awaitable[None]]
+    requests: list[Request] = field(default_factory=list)
+    url: str = ""
+
+    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            first, *lines = head.strip().split("\r\n")
+            method, target, _ = first.split(" ")
+            headers = {name.lower(): value for name, value in (x.split(": ", 1) for x in lines)}
+            body = await reader.readexactly(int(headers.get("content-length", "0")))
+            parts = urlsplit(target)
+            request = Request(method, parts.path, dict(parse_qsl(parts.query)), headers, body)
+            self.requests.append(request)
+            await self.handler(request, Answer(writer))
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # the client went away, or the test is over
+        finally:
+            writer.close()
+
+
+@asynccontextmanager
+async def fake_api(
+    handler: Callable[[Request, Answer], Awaitable[None]],
+) -> AsyncIterator[FakeApi]:
+    """Serve on a free port of loopback."""
+    api = FakeApi(handler)
+    tasks: set[asyncio.Task[None]] = set()
+
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(api._connection(reader, writer))  # noqa: SLF001 (its own module)
+        tasks.add(task)
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()
+    api.url = f"http://{host}:{port}"
+    try:
+        yield api
+    finally:
+        server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await server.wait_closed()
+
+
+def write_kubeconfig(folder: Path, server: str, **user: Any) -> Path:
+    """A kubeconfig for `server` with the fields of one user."""
+    file = folder / "kubeconfig"
+    file.write_text(
+        json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "current-context": "test",
+                "clusters": [{"name": "test", "cluster": {"server": server}}],
+                "users": [{"name": "test", "user": user}],
+                "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+            }
+        )
+    )
+    return file
+
+
+def client_of(api: FakeApi, folder: Path, *, timeout: float = 10.0, **user: Any) -> Client:
+    """A client of the fake server."""
+    file = write_kubeconfig(folder, api.url, **user)
+    return Client(lambda: load(file, environ={}), timeout=timeout)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let other tasks run until `condition` holds."""
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110 (what is waited for tells nobody)
+            await asyncio.sleep(0.001)

@@ -1,0 +1,155 @@
+"""Where the API server is, and as whom to call it."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.kube.fake_api import write_kubeconfig
+from webhook.errors import ClusterError
+from webhook.kube.config import load
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SECRET = "s3cret-token-of-nobody"
+
+
+def host_of(kubeconfig: Path | None, environ: dict[str, str]) -> str:
+    configuration = asyncio.run(load(kubeconfig, environ=environ))
+    return str(configuration.host)
+
+
+def service_account(folder: Path) -> Path:
+    (folder / "token").write_text(SECRET + "\n")
+    (folder / "ca.crt").write_text("a certificate\n")
+    return folder
+
+
+def test_the_kubeconfig_that_is_named_wins(tmp_path: Path) -> None:
+    """A path given goes before $KUBECONFIG."""
+    (tmp_path / "other").mkdir()
+    named = write_kubeconfig(tmp_path, "http://127.0.0.1:1")
+    other = write_kubeconfig(tmp_path / "other", "http://127.0.0.1:2")
+    assert host_of(named, {"KUBECONFIG": str(other)}) == "http://127.0.0.1:1"
+    assert host_of(None, {"KUBECONFIG": str(other)}) == "http://127.0.0.1:2"
+
+
+def test_kubeconfig_may_list_several_files(tmp_path: Path) -> None:
+    """$KUBECONFIG is split as a PATH is; files that are not there do not matter."""
+    file = write_kubeconfig(tmp_path, "http://127.0.0.1:1")
+    assert host_of(None, {"KUBECONFIG": f"{tmp_path / 'absent'}:{file}"}) == "http://127.0.0.1:1"
+
+
+def test_a_pod_takes_its_service_account(tmp_path: Path) -> None:
+    """Without a kubeconfig, address from the environment, trust and token from the mount."""
+    environ = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
+    mount = service_account(tmp_path)
+    configuration = asyncio.run(load(None, environ=environ, service_account=mount))
+    assert configuration.host == "https://[fd00::1]:443"
+    assert configuration.ssl_ca_cert == str(tmp_path / "ca.crt")
+
+
+def test_a_pod_without_a_token_is_told_so(tmp_path: Path) -> None:
+    """automountServiceAccountToken: false is the usual cause."""
+    environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+    with pytest.raises(ClusterError, match="Does the pod mount its service account's token"):
+        asyncio.run(load(None, environ=environ, service_account=tmp_path))
+
+
+def test_without_any_cluster_the_ways_to_name_one_are_said() -> None:
+    """Nothing is guessed, not even ~/.kube/config: it may be somebody's production."""
+    with pytest.raises(ClusterError, match="name a kubeconfig, or set KUBECONFIG"):
+        asyncio.run(load(None, environ={}))
+
+
+def test_a_kubeconfig_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """The error says which file."""
+    with pytest.raises(ClusterError, match=r"absent: there is no such kubeconfig"):
+        asyncio.run(load(tmp_path / "absent", environ={}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "current-context: a",
+        "[]",
+        "3",
+        "a: [",
+        "\x00",
+        "",
+        (
+            "{current-context: a, contexts: [{name: a, context: {cluster: a}}],"
+            " clusters: [{name: a, cluster: {}}]}"
+        ),
+        (
+            "{current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],"
+            " clusters: [{name: a, cluster: {server: 'http://127.0.0.1'}}],"
+            f" users: [{{name: a, token: {SECRET}}}]}}"
+        ),
+        (
+            "{current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],"
+            f" clusters: {{name: a, token: {SECRET}}}}}"
+        ),
+    ],
+)
+def test_a_broken_kubeconfig_is_named_and_none_of_its_tokens_told(
+    tmp_path: Path, text: str
+) -> None:
+    """Whatever is wrong in the file, the error names the file and holds no credential."""
+    file = tmp_path / "broken"
+    file.write_text(text)
+    with pytest.raises(ClusterError) as caught:
+        asyncio.run(load(file, environ={}))
+    assert str(file) in str(caught.value)
+    assert SECRET not in str(caught.value)
+
+
+def test_a_kubeconfig_is_never_written(tmp_path: Path) -> None:
+    """The user's file stays as it was."""
+    file = write_kubeconfig(tmp_path, "http://127.0.0.1:1", token=SECRET)
+    before = file.read_bytes()
+    file.chmod(0o444)
+    asyncio.run(load(file, environ={}))
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("server", "no_proxy", "expected"),
+    [
+        ("https://cluster.example", "", "http://proxy.example:3128"),
+        ("https://cluster.example", ".example", None),
+        ("https://127.0.0.1:6443", "", None),
+        ("https://[::1]:6443", "", None),
+        ("https://localhost:6443", "", None),
+    ],
+)
+def test_a_proxy_is_taken_from_the_environment_but_never_for_loopback(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    server: str,
+    no_proxy: str,
+    expected: str | None,
+) -> None:
+    """HTTPS_PROXY and NO_PROXY mean what they mean to kubectl."""
+    monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
+    monkeypatch.setenv("no_proxy", no_proxy)
+    file = write_kubeconfig(tmp_path, server)
+    assert asyncio.run(load(file, environ={})).proxy == expected
+
+
+def test_connecting_loads_none_of_the_generated_models() -> None:
+    """They cost seconds and over a hundred MiB; only their empty package may be there."""
+    program = (
+        "import sys, webhook.kube.namespaces, webhook.kube.client;"
+        "print([m for m in sys.modules if m.startswith('kubernetes.')"
+        " and ('.models.' in m or '.client.api.' in m)])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"

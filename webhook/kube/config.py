@@ -1,0 +1,111 @@
+"""Where the API server is and who we are there: from a kubeconfig, or from inside the cluster."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import yaml
+from kubernetes.aio.client.configuration import Configuration
+from kubernetes.aio.config.config_exception import ConfigException
+from kubernetes.aio.config.incluster_config import InClusterConfigLoader
+from kubernetes.aio.config.kube_config import load_kube_config
+
+from webhook.errors import ClusterError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+# aiohttp's own default. The package asks for 2 MiB a connection, so that one line fits: we split
+# lines ourselves. Its trust_env would read ~/.netrc at every request, and fail where that has an
+# entry for the host, for then there are two authorizations.
+_SESSION: Final = {"trust_env": False, "read_bufsize": 2**16}
+
+
+async def load(
+    kubeconfig: Path | None = None,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    service_account: Path = SERVICE_ACCOUNT,
+) -> Configuration:
+    """Read address, trust and credentials: from `kubeconfig`, else $KUBECONFIG, else the pod's own.
+
+    Nothing is ever written to a kubeconfig. A ClusterError says which file lacks what; no
+    credential is ever part of its text.
+    """
+    named = str(kubeconfig) if kubeconfig else environ.get("KUBECONFIG", "")
+    if named:
+        return await _from_kubeconfig(named)
+    if environ.get("KUBERNETES_SERVICE_HOST"):
+        return _from_inside(environ, service_account)
+    raise ClusterError(
+        "no cluster to talk to: name a kubeconfig, or set KUBECONFIG; inside a cluster the pod's"
+        " service account is taken"
+    )
+
+
+async def _from_kubeconfig(named: str) -> Configuration:
+    if not any(file.is_file() for file in _files(named)):
+        raise ClusterError(f"{named}: there is no such kubeconfig")
+    configuration = Configuration(host="", client_session_kwargs=_SESSION)
+    try:
+        await load_kube_config(
+            config_file=named, client_configuration=configuration, persist_config=False
+        )
+    except ConfigException as error:
+        # The package's text goes on with the whole entry, its token included.
+        raise ClusterError(f"{named}: {str(error).partition('{')[0]}") from None
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise ClusterError(f"{named}: cannot be read as a kubeconfig: {error}") from None
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ClusterError(
+            f"{named}: is not shaped as a kubeconfig ({type(error).__name__}); compare it with"
+            " what `kubectl config view` prints"
+        ) from None
+    if not configuration.host:
+        raise ClusterError(f"{named}: the current context's cluster has no server")
+    configuration.proxy = configuration.proxy or _proxy_from_environment(configuration.host)
+    return configuration
+
+
+def _files(named: str) -> list[Path]:
+    """$KUBECONFIG may name several files, as a PATH does."""
+    return [Path(part).expanduser() for part in named.split(os.pathsep) if part]
+
+
+def _from_inside(environ: Mapping[str, str], service_account: Path) -> Configuration:
+    configuration = Configuration(client_session_kwargs=_SESSION)
+    loader = InClusterConfigLoader(
+        token_filename=str(service_account / "token"),
+        cert_filename=str(service_account / "ca.crt"),
+        environ=environ,
+    )
+    try:
+        loader.load_and_set(configuration)
+    except (ConfigException, OSError) as error:
+        raise ClusterError(
+            f"{service_account}: {error} Does the pod mount its service account's token?"
+        ) from None
+    return configuration
+
+
+def _proxy_from_environment(server: str) -> str | None:
+    """What HTTPS_PROXY and NO_PROXY say for this server; to loopback never a proxy, as kubectl."""
+    parts = urlsplit(server)
+    host = parts.hostname or ""
+    if host == "localhost" or _is_loopback(host) or proxy_bypass(host):
+        return None
+    return getproxies().get(parts.scheme)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,54 @@
+"""The cluster's default PriorityClass, which the Priority plugin gives to pods that name none."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.errors import NotSynced
+from webhook.kube.cache import Cache, Change
+from webhook.kube.reflector import Reflector
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from webhook.kube.client import Client
+
+PATH: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
+
+
+def value_of_default(priority_class: Mapping[str, Any]) -> int | None:
+    """A PriorityClass's value if it is a global default; of any other nothing is remembered."""
+    if not priority_class.get("globalDefault"):
+        return None
+    value: int = priority_class.get("value", 0)
+    return value
+
+
+class PriorityClasses:
+    """Which PriorityClass is the default. `run()` keeps it current, and must go on all the time."""
+
+    def __init__(self, client: Client, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._default: str | None = None
+        self.cache: Cache[int] = Cache(value_of_default, clock=clock)
+        self.cache.subscribe(self._choose)
+        self.reflector = Reflector(client, PATH, self.cache, clock=clock)
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        await self.reflector.run()
+
+    @property
+    def default(self) -> str | None:
+        """The name of the cluster's default PriorityClass; None if it has none.
+
+        Of several, which a race can leave behind, the Priority plugin takes the lowest value.
+        Raises NotSynced before the first list.
+        """
+        if not self.cache.synced:
+            raise NotSynced("the cluster's default PriorityClass is not known yet")
+        return self._default
+
+    def _choose(self, _: Change[int]) -> None:
+        found = self.cache.items()
+        self._default = min(found, key=lambda name: (found[name], name), default=None)

@@ -1,0 +1,97 @@
+"""One request to the API server, sent with credentials that are current."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+from urllib.parse import quote, urlencode
+
+from kubernetes.aio.client.api_client import ApiClient
+
+from webhook.errors import ClusterError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    import aiohttp
+    from kubernetes.aio.client.configuration import Configuration
+
+JSON = "application/json"
+
+
+class Transport:
+    """Connections to one API server. `credentials` is asked on opening, and after each 401."""
+
+    def __init__(self, credentials: Callable[[], Awaitable[Configuration]]) -> None:
+        self._credentials = credentials
+        self._configuration: Configuration
+        self._api: ApiClient
+        self._renewal = asyncio.Lock()
+
+    async def open(self) -> None:
+        """Read credentials and trusted certificates; nothing is sent yet. Raises ClusterError."""
+        self._configuration = await self._credentials()
+        try:
+            self._api = ApiClient(configuration=self._configuration)
+        except (OSError, ValueError) as error:
+            raise ClusterError(f"the cluster's certificates cannot be read: {error}") from None
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._api.close()
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: object = None,
+        content_type: str = JSON,
+        *,
+        limits: aiohttp.ClientTimeout,
+    ) -> aiohttp.ClientResponse:
+        """Send one request; the answer, whatever its status, is the caller's to read and close.
+
+        A 401 is tried once more if the credentials have changed since: tokens expire. Raises what
+        aiohttp raises.
+        """
+        url = f"{self._configuration.host}{path}?{urlencode(query, quote_via=quote)}"
+        headers = {"Content-Type": content_type, "Accept": JSON, "User-Agent": "fairlead"}
+
+        async def once(authorization: str) -> aiohttp.ClientResponse:
+            own = {"Authorization": authorization} if authorization else {}
+            answer = await self._api.call_api(
+                method, url, header_params={**headers, **own}, body=body, _request_timeout=limits
+            )
+            response: aiohttp.ClientResponse = answer.response
+            return response
+
+        used = await self._authorization()
+        response = await once(used)
+        if response.status == HTTPStatus.UNAUTHORIZED:
+            try:
+                renewed = await self._renew(used)
+            except BaseException:
+                response.close()
+                raise
+            if renewed != used:
+                response.close()
+                response = await once(renewed)
+        return response
+
+    async def _authorization(self) -> str:
+        """The Authorization header, or "". In a pod the package reads its token once a minute."""
+        setting = (await self._configuration.auth_settings()).get("BearerToken")
+        # A token's file may end in a newline; aiohttp refuses such a header.
+        return ((setting and setting["value"]) or "").strip()
+
+    async def _renew(self, used: str) -> str:
+        """The header to try after a 401: credentials read anew, once for all calls that failed."""
+        async with self._renewal:
+            if (current := await self._authorization()) != used:
+                return current
+            fresh = await self._credentials()
+            self._configuration.api_key = fresh.api_key
+            self._configuration.refresh_api_key_hook = fresh.refresh_api_key_hook
+            return await self._authorization()
