@@ -23,13 +23,15 @@ def mutating_webhook_configuration(
     failure_policy: str = "Fail",
     timeout_seconds: int = 3,
     excluded_namespaces: Sequence[str] = EXCLUDED_NAMESPACES,
+    only_namespaces: Sequence[str] = (),
     name: str = CONFIGURATION_NAME,
 ) -> dict[str, Any]:
     """The configuration that has pods reviewed at `url`, which `ca_bundle` (PEM) vouches for.
 
     A pod is reviewed if it carries one of the label keys, or if its namespace says
     `fairlead.dev/place: all`. Entries exclude each other, since every entry that matches a pod is
-    one more call. Add the marks of other systems to `labels` to intercept their pods too.
+    one more call. Add the marks of other systems to `labels` to intercept their pods too. With
+    `only_namespaces` the rest of the cluster stays untouched, to try it out in a corner.
     """
     entries: list[tuple[str, list[dict[str, Any]], list[dict[str, Any]]]] = [
         (f"pods-{number}", [*_absent(labels[:number]), _present(label)], [])
@@ -37,11 +39,9 @@ def mutating_webhook_configuration(
     ]
     whole = {"key": names.PLACE, "operator": "In", "values": [names.PLACE_ALL]}
     entries.append(("namespaces", _absent(labels), [whole]))
-    excluded = {
-        "key": "kubernetes.io/metadata.name",
-        "operator": "NotIn",
-        "values": list(excluded_namespaces),
-    }
+    reach = [_namespaces("NotIn", excluded_namespaces)]
+    if only_namespaces:
+        reach.append(_namespaces("In", only_namespaces))
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "MutatingWebhookConfiguration",
@@ -63,7 +63,7 @@ def mutating_webhook_configuration(
                         "scope": "Namespaced",
                     }
                 ],
-                "namespaceSelector": {"matchExpressions": [*of_namespace, excluded]},
+                "namespaceSelector": {"matchExpressions": [*of_namespace, *reach]},
                 "objectSelector": {"matchExpressions": of_pod},
                 "matchPolicy": "Equivalent",
                 "failurePolicy": failure_policy,
@@ -74,6 +74,12 @@ def mutating_webhook_configuration(
             for entry, of_pod, of_namespace in entries
         ],
     }
+
+
+def _namespaces(operator: str, namespaces: Sequence[str]) -> dict[str, Any]:
+    # Every namespace carries its own name as this label.
+    key = "kubernetes.io/metadata.name"
+    return {"key": key, "operator": operator, "values": list(namespaces)}
 
 
 def _present(label: str) -> dict[str, Any]:

@@ -1,0 +1,205 @@
+"""Sandboxes that outlive the command that starts them, each under a name."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.errors import SandboxError
+from webhook.sandbox.api import Api
+from webhook.sandbox.arguments import Layout
+from webhook.sandbox.binaries import ALL, obtain_binaries, version_of
+from webhook.sandbox.cache import cache_directory, locked
+from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.modules import KUBERNETES
+from webhook.sandbox.processes import alive, end_recorded, recorded
+from webhook.sandbox.webhook import start_webhook
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from webhook.sandbox.nodes import Pool
+    from webhook.sandbox.progress import Progress
+
+_RECORD: Final = "sandbox.json"
+
+
+@dataclass(frozen=True)
+class ComponentStatus:
+    """One process of a sandbox."""
+
+    name: str
+    version: str
+    pid: int
+    running: bool
+
+
+@dataclass(frozen=True)
+class NodeStatus:
+    """One node as the API server has it; `pods` counts those bound to it that are not over."""
+
+    name: str
+    ready: bool
+    zone: str
+    taints: tuple[str, ...]
+    pods: int
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a named sandbox is at the moment.
+
+    state: `running`; `broken` if a process is gone or the API server does not answer; `absent`.
+    """
+
+    name: str
+    state: str
+    kubeconfig: str = ""
+    url: str = ""
+    policies: str = ""
+    components: tuple[ComponentStatus, ...] = ()
+    nodes: tuple[NodeStatus, ...] = field(default=())
+
+    def document(self) -> dict[str, Any]:
+        """The same for JSON."""
+        return asdict(self)
+
+
+def up(
+    name: str,
+    pools: list[Pool],
+    policies: Path | None,
+    progress: Progress,
+    environ: Mapping[str, str] = os.environ,
+) -> Status:
+    """Start the sandbox of this name, with the webhook if there are policies for it.
+
+    One that runs already stays as it is; what a broken one has left is cleared away first. Raises
+    SandboxError if it cannot be started, and then leaves nothing behind, and if one runs already
+    with other policies.
+    """
+    binaries = obtain_binaries(ALL, progress, environ)
+    directory = _directory(name, environ)
+    with locked(_lock(environ)):
+        before = status(name, environ)
+        if before.state == "running":
+            if policies and before.policies != str(policies.absolute()):
+                raise SandboxError(
+                    f"sandbox {name} runs already, with {before.policies or 'no policies'}: run"
+                    f" `fairlead sandbox down --name {name}` first, or take another --name"
+                )
+            progress.note(f"sandbox {name} runs already")
+            return before
+        if before.state == "broken":
+            progress.note(f"clearing away what a broken sandbox {name} has left")
+            _remove(directory)
+        plane = ControlPlane(directory, binaries, Settings(pools=pools), detached=True)
+        try:
+            with progress.step("starting the control plane", about=4):
+                plane.start()
+            versions = {component: version_of(path) for component, path in binaries.items()}
+            if versions["kube-apiserver"] != KUBERNETES.version:
+                progress.note(
+                    f"kube-apiserver is {versions['kube-apiserver']}, from KUBEBUILDER_ASSETS;"
+                    f" Fairlead is tested with {KUBERNETES.version}"
+                )
+            if policies:
+                with progress.step("starting the webhook", about=2):
+                    versions[start_webhook(plane, policies).name] = f"v{version('fairlead')}"
+            record = {
+                "ports": plane.layout.ports,
+                "policies": str(policies.absolute()) if policies else "",
+                "versions": versions,
+            }
+            (directory / _RECORD).write_text(json.dumps(record))
+        except BaseException:
+            # An interrupted start too must leave nothing behind.
+            plane.stop()
+            _remove(directory)
+            raise
+        return status(name, environ)
+
+
+def down(name: str, environ: Mapping[str, str] = os.environ) -> bool:
+    """End every process of the sandbox and remove its files; False if there is none."""
+    directory = _directory(name, environ)
+    if not directory.exists():
+        return False
+    with locked(_lock(environ)):
+        _remove(directory)
+    return True
+
+
+def status(name: str, environ: Mapping[str, str] = os.environ) -> Status:
+    """What the sandbox of this name is at the moment."""
+    directory = _directory(name, environ)
+    if not directory.exists():
+        return Status(name, "absent")
+    try:
+        record = json.loads((directory / _RECORD).read_text())
+    except (OSError, ValueError):
+        # Its start was interrupted, or is still under way.
+        record = {"ports": {}, "policies": "", "versions": {}}
+    versions = record["versions"]
+    pids = recorded(directory)
+    components = tuple(
+        ComponentStatus(component, versions.get(component, ""), pid, alive(pid, directory))
+        for component, pid in pids.items()
+    )
+    whole = bool(versions) and set(versions) <= {each.name for each in components if each.running}
+    layout = Layout(directory, record["ports"])
+    api = Api(layout.ports["kube-apiserver"], layout.credentials) if versions else None
+    ready = api is not None and api.ready()
+    return Status(
+        name=name,
+        state="running" if whole and ready else "broken",
+        kubeconfig=str(layout.kubeconfig),
+        url=layout.url("kube-apiserver") if api else "",
+        policies=record["policies"],
+        components=components,
+        nodes=tuple(_nodes(api)) if api and ready else (),
+    )
+
+
+def _nodes(api: Api) -> Iterator[NodeStatus]:
+    bound = [
+        pod["spec"].get("nodeName")
+        for pod in api.get("/api/v1/pods")["items"]
+        if pod["status"].get("phase") not in ("Succeeded", "Failed")
+    ]
+    for node in api.get("/api/v1/nodes")["items"]:
+        name = node["metadata"]["name"]
+        conditions = {each["type"]: each["status"] for each in node["status"].get("conditions", ())}
+        yield NodeStatus(
+            name=name,
+            ready=conditions.get("Ready") == "True",
+            zone=node["metadata"].get("labels", {}).get("topology.kubernetes.io/zone", ""),
+            taints=tuple(
+                f"{taint['key']}={taint.get('value', '')}:{taint['effect']}"
+                for taint in node["spec"].get("taints", ())
+            ),
+            pods=bound.count(name),
+        )
+
+
+def _directory(name: str, environ: Mapping[str, str]) -> Path:
+    return cache_directory(environ) / "sandboxes" / name
+
+
+def _lock(environ: Mapping[str, str]) -> Path:
+    return cache_directory(environ) / "sandbox.lock"
+
+
+def _remove(directory: Path) -> None:
+    if directory.exists():
+        end_recorded(directory)
+        shutil.rmtree(directory)
+    # The folder of all sandboxes goes with the last of them.
+    with contextlib.suppress(OSError):
+        directory.parent.rmdir()

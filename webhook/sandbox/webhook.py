@@ -1,0 +1,121 @@
+"""Puts Fairlead's webhook beside a control plane, and has pods sent to it."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import sys
+import time
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook import names
+from webhook.sandbox.control_plane import free_ports
+from webhook.sandbox.readiness import wait_until
+from webhook.sandbox.webhook_config import CONFIGURATION_NAME, mutating_webhook_configuration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from webhook.sandbox.api import Api
+    from webhook.sandbox.control_plane import ControlPlane
+
+_CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+
+
+@dataclass(frozen=True)
+class Webhook:
+    """A webhook that runs. `name` is its process's and its configuration's."""
+
+    name: str
+    url: str
+    health_url: str
+    authority: Path
+
+
+def start_webhook(
+    plane: ControlPlane,
+    policies: Path,
+    *,
+    name: str = CONFIGURATION_NAME,
+    namespaces: Sequence[str] = (),
+    patience: float = 60,
+) -> Webhook:
+    """Run `fairlead serve` over the policies, and register it for these namespaces, or for all.
+
+    Returns once the API server really sends pods to it. Raises SandboxError, with the end of the
+    server's log, if it exits, as it does over policies that are not valid.
+    """
+    ports = free_ports(["https", "health"])
+    webhook = Webhook(
+        name,
+        f"https://127.0.0.1:{ports['https']}/mutate",
+        f"http://127.0.0.1:{ports['health']}",
+        plane.layout.directory / f"{name}-ca.crt",
+    )
+    process = plane.start_process(
+        name,
+        [
+            *(sys.executable, "-c", "from webhook.cli import main; main()", "serve"),
+            *("--policies", policies.absolute()),
+            *("--kubeconfig", plane.kubeconfig),
+            *("--port", str(ports["https"]), "--health-port", str(ports["health"])),
+            *("--self-signed", "--ca-out", webhook.authority),
+        ],
+    )
+    deadline = time.monotonic() + patience
+    wait_until(
+        "the webhook to listen",
+        lambda: _listens(ports["https"], webhook.authority),
+        process.check,
+        deadline,
+    )
+    plane.api.create(
+        _CONFIGURATIONS,
+        mutating_webhook_configuration(
+            webhook.url, webhook.authority.read_bytes(), only_namespaces=namespaces, name=name
+        ),
+    )
+    probed = namespaces[0] if namespaces else "default"
+    wait_until(
+        "the webhook's first answer",
+        lambda: _in_effect(plane.api, probed),
+        process.check,
+        deadline,
+    )
+    return webhook
+
+
+def stop_webhook(plane: ControlPlane, webhook: Webhook) -> None:
+    """Take it out of the API server's configuration, then kill it."""
+    plane.api.call("DELETE", f"{_CONFIGURATIONS}/{webhook.name}")
+    plane.stop_component(webhook.name)
+
+
+def _listens(port: int, authority: Path) -> bool:
+    """Whether the server's certificate is one that its authority's file vouches for."""
+    try:
+        context = ssl.create_default_context(cafile=str(authority))
+        with (
+            socket.create_connection(("127.0.0.1", port), timeout=5) as plain,
+            context.wrap_socket(plain, server_hostname="127.0.0.1"),
+        ):
+            return True
+    except OSError:
+        # No file yet, half a file, nobody there: all of them are OSErrors, SSLError too.
+        return False
+
+
+def _in_effect(api: Api, namespace: str) -> bool:
+    """Whether a pod of a run comes out stamped, or refused by a policy. Nothing is stored."""
+    pod: dict[str, Any] = {
+        "metadata": {"name": "fairlead-probe", "labels": {names.RUN: "fairlead-probe"}},
+        "spec": {"containers": [{"name": "main", "image": "example.invalid/none"}]},
+    }
+    path = f"/api/v1/namespaces/{namespace}/pods?dryRun=All"
+    status, answer = api.call("POST", path, pod)
+    if status < HTTPStatus.BAD_REQUEST:
+        return names.PLACEMENT in answer["metadata"].get("annotations", {})
+    return "denied the request" in answer["message"]
