@@ -1,0 +1,54 @@
+"""`fairlead sources` prints the whole table, and the documentation shows what it prints."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from webhook.cli.sources import command, render
+from webhook.identity import READ_ANNOTATIONS, READ_LABELS, SOURCES
+
+DOCUMENTATION = Path(__file__).parents[2] / "docs" / "sources.md"
+
+
+def test_the_documented_table_is_what_the_command_prints() -> None:
+    """docs/sources.md holds the command's output; after a change of the table paste it anew."""
+    printed = CliRunner().invoke(command, []).stdout
+    assert f"```text\n{printed}```\n" in DOCUMENTATION.read_text("utf-8")
+
+
+def test_the_text_fits_a_terminal_and_cuts_no_key() -> None:
+    """No line is over 100 columns, and every key can be copied whole."""
+    text = render(SOURCES)
+    assert max(map(len, text.splitlines())) <= 100
+    assert set(text.replace(",", " ").replace(":", " ").replace("=", " ").split()) >= (
+        READ_LABELS | READ_ANNOTATIONS
+    )
+
+
+def test_rows_are_aligned() -> None:
+    """Every line but a block's first has its text in one column."""
+    lines = [line for line in render(SOURCES).splitlines() if line.startswith("    ")]
+    assert {line[16] for line in lines} == {" "}
+    assert " " not in {line[17] for line in lines}
+
+
+def test_json_tells_every_key_of_every_row_in_order() -> None:
+    """Programs get the rows by precedence, with each key that the engine reads."""
+    result = CliRunner().invoke(command, ["-o", "json"])
+    rows = json.loads(result.stdout)
+    assert [row["name"] for row in rows] == [source.name for source in SOURCES]
+    for row, source in zip(rows, SOURCES, strict=True):
+        listed = [*row["run"], *row["index"], *row["coordinator"]]
+        listed += [clause for fact in ("kind", "framework", "role") for clause in row[fact]]
+        keys = {(key["name"], key["annotation"]) for key in listed if "name" in key}
+        keys |= {(mark["key"], False) for mark in row["marks"] if not mark["namespace"]}
+        assert keys == source.reads()
+
+
+def test_headings_are_bold_on_terminals_only() -> None:
+    """A pipe gets plain text."""
+    assert "\x1b" not in CliRunner().invoke(command, []).stdout
+    assert "\x1b[1m" in CliRunner().invoke(command, [], color=True).stdout
