@@ -8,7 +8,8 @@ JobSet), for that knows each replica; of two carriers the outer one first: Train
 Last the notebooks, whose controller copies any label of its author's onto the pod, and the
 namespace as a whole.
 
-Every key and value was read in the code that `origin` names.
+Keys and values were read in the code that `origin` names; of three we know by documentation that
+pods carry them: KubeRay's replica index, Argo's workflow label, the name of a Workspace.
 """
 
 from __future__ import annotations
