@@ -1,0 +1,126 @@
+"""Two listeners serve in one loop, for as long as all that they need goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+
+from tests.server.serving import HOST, post, running
+from webhook.errors import ServingError
+from webhook.server.listener import KEEP_ALIVE_SECONDS, bind
+
+
+def test_an_address_in_use_is_an_error_that_names_it() -> None:
+    """The error has the address, the system's reason, and what to do."""
+    with bind(HOST, 0) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ServingError, match=rf"127\.0\.0\.1 port {port}: Address already"):
+            bind(HOST, port)
+
+
+@pytest.mark.parametrize(("host", "port"), [(HOST, 70000), (HOST, -1), ("192.0.2.1", 0)])
+def test_an_address_that_is_none_is_an_error(host: str, port: int) -> None:
+    """An impossible port and an address that is not ours are told like one in use."""
+    with pytest.raises(ServingError, match="cannot listen on"):
+        bind(host, port)
+
+
+@pytest.mark.parametrize("host", ["", "::"])
+def test_every_address_means_both_versions(host: str) -> None:
+    """One socket takes connections over IPv4 and, where there is IPv6, over that."""
+    with bind(host, 0) as listening:
+        port = listening.getsockname()[1]
+        socket.create_connection((HOST, port)).close()
+        if listening.family == socket.AF_INET6:
+            socket.create_connection(("::1", port)).close()
+
+
+def test_answers_are_not_held_back() -> None:
+    """Accepted connections have Nagle's algorithm off, or each answer would wait for 40 ms."""
+
+    async def accepted() -> int:
+        options: asyncio.Queue[int] = asyncio.Queue()
+
+        def came(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            option = writer.get_extra_info("socket").getsockopt(
+                socket.IPPROTO_TCP, socket.TCP_NODELAY
+            )
+            options.put_nowait(option)
+            writer.close()
+
+        listening = bind(HOST, 0)
+        async with await asyncio.start_server(came, sock=listening):
+            _, writer = await asyncio.open_connection(*listening.getsockname())
+            option = await options.get()
+            writer.close()
+            await writer.wait_closed()
+            return option
+
+    assert asyncio.run(accepted()) == 1
+
+
+def test_connections_wait_from_the_moment_of_binding() -> None:
+    """A client that comes before the loop turns waits to be served, and is not refused."""
+    with bind(HOST, 0) as listening:
+        socket.create_connection((HOST, listening.getsockname()[1])).close()
+
+
+def test_a_connection_outlives_the_api_servers_idle_time() -> None:
+    """The API server closes after 90 idle seconds, so ours is longer, and it closes first."""
+    assert KEEP_ALIVE_SECONDS > 90
+
+
+def test_connections_are_kept_and_headers_tell_nothing_of_the_server() -> None:
+    """Many requests go over one connection, and no answer names the software."""
+    with running() as server:
+        connection = server.connect()
+        for number in range(20):
+            response = post(connection, b"%d" % number)
+            assert response.read() == b"%d" % number
+            assert response.headers["Server"] is None
+        assert connection.sock is not None
+        connection.close()
+
+
+def test_background_work_runs_until_requests_are_done() -> None:
+    """It is started with the listeners and cancelled after the drain."""
+    seen: list[str] = []
+
+    async def work() -> None:
+        seen.append("started")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            seen.append("cancelled")
+
+    with running(background=[work]) as server:
+        assert server.get("/livez")[0] == 200
+        assert seen == ["started"]
+    assert seen == ["started", "cancelled"]
+
+
+def test_background_work_that_fails_ends_everything() -> None:
+    """A watcher that died would leave stale caches behind: the process goes, and is restarted."""
+
+    async def failing() -> None:
+        raise ZeroDivisionError("a bug")
+
+    with (
+        pytest.raises(ExceptionGroup) as caught,
+        running(background=[failing]),
+    ):
+        pass
+    assert caught.group_contains(ZeroDivisionError, match="a bug")
+
+
+def test_background_work_that_comes_to_its_end_ends_nothing() -> None:
+    """A task that has done its work is no failure."""
+
+    async def done() -> None:
+        await asyncio.sleep(0)
+
+    with running(background=[done]) as server:
+        assert server.get("/livez")[0] == 200
+        assert server.get("/livez")[0] == 200

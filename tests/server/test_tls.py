@@ -1,0 +1,244 @@
+"""Certificates are swapped between two handshakes, or refused and the old one serves on."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import tempfile
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from certs.authority import new_authority
+from certs.issue import issue_server
+from tests.server.config_map import mount
+from tests.server.serving import HOST, NAMES, authority, leaf, post, running, serial_number
+from webhook.errors import ServingError
+from webhook.server.pem import load_from_file, load_from_memory
+from webhook.server.reload import Reloader
+from webhook.server.tls import CertificateFiles, ServerTls
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from certs.pair import Pair
+    from tests.server.serving import Running
+
+
+def _handshake(server: Running, version: ssl.TLSVersion, name: str | None) -> tuple[str, int]:
+    """Return the TLS version and the serial number that a client sees; no name sends no SNI."""
+    context = ssl.create_default_context(cadata=server.trust.certificate.decode())
+    context.minimum_version = context.maximum_version = version
+    context.check_hostname = name is not None
+    with (
+        socket.create_connection((HOST, server.https_port)) as plain,
+        context.wrap_socket(plain, server_hostname=name) as connection,
+    ):
+        der = connection.getpeercert(binary_form=True)
+        assert der
+        return str(connection.version()), x509.load_der_x509_certificate(der).serial_number
+
+
+def test_a_swap_is_seen_by_the_next_handshake() -> None:
+    """New connections get the new certificate, and the one that stands goes on answering."""
+    with running() as server:
+        standing = server.connect()
+        assert post(standing, b"one").read() == b"one"
+        before = serial_number(standing)
+        pair = leaf(server.trust)
+        served = server.tls.swap(pair.certificate, pair.private_key)
+        assert server.serial_number() == served.serial_number != before
+        assert post(standing, b"two").read() == b"two"
+        assert serial_number(standing) == before
+        standing.close()
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize("name", ["localhost", HOST, None])
+def test_every_client_gets_the_current_certificate(
+    version: ssl.TLSVersion, name: str | None
+) -> None:
+    """With TLS 1.2 and 1.3, by name, by address, and without any name sent."""
+    with running() as server:
+        for _ in range(2):
+            pair = leaf(server.trust)
+            served = server.tls.swap(pair.certificate, pair.private_key)
+            seen = _handshake(server, version, name)
+            assert seen == (version.name.replace("_", "."), served.serial_number)
+
+
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
+def test_tls_before_1_2_is_refused() -> None:
+    """A client that knows no more than TLS 1.1 gets no connection."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1
+    context.maximum_version = ssl.TLSVersion.TLSv1_1
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    with (
+        running() as server,
+        socket.create_connection((HOST, server.https_port)) as plain,
+        pytest.raises(ssl.SSLError),
+    ):
+        context.wrap_socket(plain, server_hostname=HOST)
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_no_ticket_lets_a_session_go_on(version: ssl.TLSVersion) -> None:
+    """A resumed session would never see the new certificate, so no client is given a ticket."""
+    with running() as server:
+        context = ssl.create_default_context(cadata=server.trust.certificate.decode())
+        context.minimum_version = context.maximum_version = version
+        with (
+            socket.create_connection((HOST, server.https_port)) as plain,
+            context.wrap_socket(plain, server_hostname=HOST) as connection,
+        ):
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n")
+            # A ticket comes with or before the first answer.
+            assert connection.recv(1000).startswith(b"HTTP/1.1 200")
+            assert connection.session is not None
+            assert not connection.session.has_ticket
+
+
+def test_a_mismatched_pair_is_refused_and_the_old_one_serves_on() -> None:
+    """Certificate and key of different pairs raise, and handshakes succeed as before."""
+    with running() as server:
+        before = server.serial_number()
+        one, other = leaf(server.trust), leaf(server.trust)
+        with pytest.raises(ServingError, match="does not belong"):
+            server.tls.swap(one.certificate, other.private_key)
+        assert server.serial_number() == before
+        assert server.tls.served is not None
+        assert server.tls.served.serial_number == before
+
+
+def test_an_expired_certificate_is_refused_and_the_old_one_serves_on() -> None:
+    """No client would accept it, so the error asks for a renewal."""
+    past = datetime.now(UTC) - timedelta(days=60)
+    expired = issue_server(new_authority("Old", past), "old", NAMES, past)
+    with running() as server:
+        before = server.serial_number()
+        with pytest.raises(ServingError, match=r"expired at .*renew it"):
+            server.tls.swap(expired.certificate, expired.private_key)
+        assert server.serial_number() == before
+
+
+@pytest.mark.parametrize("garbled", ["certificate", "private_key"])
+def test_garbled_pem_is_refused_without_showing_it(garbled: str) -> None:
+    """Half a file, as a writer may leave it, raises an error that quotes nothing of it."""
+    pair = leaf(authority())
+    cut = {
+        "certificate": pair.certificate,
+        "private_key": pair.private_key,
+        garbled: getattr(pair, garbled)[:100],
+    }
+    with pytest.raises(ServingError, match="can be read") as caught:
+        ServerTls().swap(cut["certificate"], cut["private_key"])
+    assert cut[garbled].splitlines()[1].decode() not in str(caught.value)
+
+
+def test_a_pair_that_openssl_does_not_serve_with_is_refused() -> None:
+    """A key that is read and matches may still be too weak for OpenSSL."""
+    key = rsa.generate_private_key(65537, 1024)  # noqa: S505  too weak is what it is for
+    name = x509.Name([])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + timedelta(days=1))
+        .sign(key, hashes.SHA256())
+        .public_bytes(serialization.Encoding.PEM)
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    with pytest.raises(ServingError, match=r"OpenSSL refuses the pair .*ECDSA on P-256"):
+        ServerTls().swap(certificate, private)
+
+
+def test_without_a_certificate_handshakes_fail_until_one_comes() -> None:
+    """The port is open and not ready; the first swap is all it takes."""
+    with running(certificate=False) as server:
+        with pytest.raises(ssl.SSLError):
+            server.serial_number()
+        assert not server.tls.condition().ready
+        pair = leaf(server.trust)
+        served = server.tls.swap(pair.certificate, pair.private_key)
+        assert server.serial_number() == served.serial_number
+        assert server.tls.condition().ready
+
+
+def test_a_certificate_that_expires_while_it_serves_is_not_ready() -> None:
+    """Clients refuse it from then on, and the reason says since when."""
+    now = datetime.now(UTC)
+    tls = ServerTls(clock=lambda: now)
+    pair = leaf(authority())
+    tls.swap(pair.certificate, pair.private_key)
+    assert tls.condition().ready
+    now += timedelta(days=31)
+    assert not tls.condition().ready
+    assert "expired at" in tls.condition().reason
+
+
+def test_a_swapped_secret_is_noticed_and_served(tmp_path: Path) -> None:
+    """A Secret's volume swaps both files at once, and the next poll takes them, each time."""
+    with running() as server:
+        files = CertificateFiles(tmp_path / "tls.crt", tmp_path / "tls.key")
+        reloader = Reloader("certificate", files, files.swap_into(server.tls))
+        seen: list[int] = []
+        wanted: list[int] = []
+        for version in ("v1", "v2", "v3"):
+            pair = leaf(server.trust)
+            mount(tmp_path, version, {"tls.crt": pair.certificate, "tls.key": pair.private_key})
+            reloader.poll()
+            wanted.append(pair.check().serial_number)
+            seen.append(server.serial_number())
+        assert seen == wanted
+
+
+def test_files_written_one_after_the_other_are_taken_when_they_match(tmp_path: Path) -> None:
+    """Between the two writes the pair does not match: it is refused, and then taken."""
+    with running() as server:
+        files = CertificateFiles(tmp_path / "tls.crt", tmp_path / "tls.key")
+        old, new = leaf(server.trust), leaf(server.trust)
+        files.certificate.write_bytes(old.certificate)
+        files.private_key.write_bytes(old.private_key)
+        reloader = Reloader("certificate", files, files.swap_into(server.tls))
+        reloader.poll()
+        files.certificate.write_bytes(new.certificate)
+        assert "does not belong" in reloader.poll().error
+        assert server.serial_number() == old.check().serial_number
+        files.private_key.write_bytes(new.private_key)
+        assert reloader.poll().error == ""
+        assert server.serial_number() == new.check().serial_number
+
+
+def test_missing_certificate_files_are_told_by_path(tmp_path: Path) -> None:
+    """Both files that are not there have their line in the error."""
+    files = CertificateFiles(tmp_path / "tls.crt", tmp_path / "tls.key")
+    reloader = Reloader("certificate", files, files.swap_into(ServerTls()))
+    error = reloader.poll().error
+    assert f"{tmp_path}/tls.crt: No such file" in error
+    assert f"{tmp_path}/tls.key: No such file" in error
+
+
+@pytest.mark.parametrize("load", [load_from_memory, load_from_file])
+def test_a_key_leaves_no_file_behind(
+    load: Callable[[ssl.SSLContext, Pair], None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By memory or by a file of its own, the pair is loaded and the folder for files is empty."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), leaf(authority()))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_key_needs_no_writable_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a read-only root file system there is no folder for temporary files."""
+    monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
+    load_from_memory(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), leaf(authority()))

@@ -1,0 +1,55 @@
+"""The plain port's app: liveness, readiness with reasons, metrics."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from webhook.server.readiness import evaluate
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from webhook.server.metrics import Metrics
+    from webhook.server.readiness import Conditions
+
+
+def health_app(conditions: Conditions, metrics: Metrics) -> Starlette:
+    """Make the app with `/livez`, `/readyz` and `/metrics`.
+
+    `/livez` answers 200 as long as the event loop turns. `/readyz` answers 200 if every
+    condition is ready, else 503, either way with each of them and its reason:
+
+        {"ready": false, "conditions": {"policies": {"ready": false, "reason": "not loaded yet"}}}
+    """
+
+    async def livez(_request: Request) -> Response:
+        return JSONResponse({"live": True})
+
+    async def readyz(_request: Request) -> Response:
+        asked = evaluate(conditions)
+        ready = all(condition.ready for condition in asked.values())
+        return JSONResponse(
+            {
+                "ready": ready,
+                "conditions": {name: asdict(condition) for name, condition in asked.items()},
+            },
+            status_code=200 if ready else 503,
+        )
+
+    async def exposition(request: Request) -> Response:
+        body, media_type = await metrics.render(request.headers.get("accept", ""))
+        # Not as media_type, to which Starlette would add a second charset.
+        return Response(body, headers={"content-type": media_type})
+
+    return Starlette(
+        routes=[
+            Route("/livez", livez),
+            Route("/readyz", readyz),
+            Route("/metrics", exposition),
+        ]
+    )

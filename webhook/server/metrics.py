@@ -1,0 +1,154 @@
+"""The metrics that Prometheus scrapes. No label ever names a pod, so their number is bounded."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+import prometheus_client
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client.exposition import choose_encoder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from datetime import datetime
+
+# Seconds: a decision takes a fraction of a millisecond, one that asks the API server much more.
+BUCKETS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1.0)
+NO_POLICY: Final = ""
+
+
+class Metrics:
+    """Every metric of a serving process, on a registry of its own.
+
+    Observing is meant for the event loop's thread. The series of labels seen before are looked up
+    in plain dictionaries, for prometheus-client validates labels anew at every look-up.
+    """
+
+    def __init__(self) -> None:
+        # The `_created` series would double the exposition, and nobody reads them.
+        prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        self._requests = Counter(
+            "fairlead_admission_requests",
+            "Admission requests answered, by result and HTTP status code.",
+            ["result", "code"],
+            registry=self.registry,
+        )
+        self._decisions = Counter(
+            "fairlead_decisions",
+            "Decisions by result, once for each policy applied; policy is empty if none was.",
+            ["result", "policy"],
+            registry=self.registry,
+        )
+        self._duration = Histogram(
+            "fairlead_admission_duration_seconds",
+            "Time from a request's first byte in the app to its answer.",
+            buckets=BUCKETS,
+            registry=self.registry,
+        )
+        self._in_flight = self._gauge(
+            "fairlead_admission_in_flight", "Requests taken and not answered yet."
+        )
+        self._engine_errors = Counter(
+            "fairlead_engine_errors",
+            "Decisions that ended in an exception: each one is a bug.",
+            registry=self.registry,
+        )
+        self._policy_set = self._gauge(
+            "fairlead_policy_set_info", "The policy set that serves, by its hash; always 1.", "hash"
+        )
+        self._policy_set_loaded = self._gauge(
+            "fairlead_policy_set_loaded_timestamp_seconds", "When the policy set was loaded."
+        )
+        self._reloads = Counter(
+            "fairlead_policy_reload",
+            "Policy sets read anew: loaded, or refused and the last good one kept.",
+            ["outcome"],
+            registry=self.registry,
+        )
+        self._cache_age = self._gauge(
+            "fairlead_cache_age_seconds",
+            "Time since a cache last heard from the API server.",
+            "resource",
+        )
+        self._certificate = self._gauge(
+            "fairlead_certificate_expiry_timestamp_seconds", "When the serving certificate expires."
+        )
+        self._request_children: dict[tuple[str, int], Counter] = {}
+        self._decision_children: dict[tuple[str, str], Counter] = {}
+        for outcome in ("loaded", "refused"):
+            # A series that starts at its first event hides that event from rate().
+            self._reloads.labels(outcome)
+
+    def request_answered(self, result: str, code: int, seconds: float) -> None:
+        """Count one admission request with its HTTP status code and the seconds it took."""
+        self._count_request(result, code)
+        self._duration.observe(seconds)
+
+    def request_shed(self) -> None:
+        """Count one request that was told to come again, since too many were in flight."""
+        self._count_request("overloaded", 503)
+
+    def decided(self, result: str, policies: Collection[str]) -> None:
+        """Count one decision under the name of each policy that it applied."""
+        for policy in policies or (NO_POLICY,):
+            child = self._decision_children.get((result, policy))
+            if child is None:
+                child = self._decisions.labels(result, policy)
+                self._decision_children[result, policy] = child
+            child.inc()
+
+    def engine_failed(self) -> None:
+        """Count one decision that ended in an exception."""
+        self._engine_errors.inc()
+
+    def policies_loaded(self, digest: str, names: Collection[str], now: datetime) -> None:
+        """Record the policy set that serves from now on, by its hash and its policies' names.
+
+        Decisions counted under policies that are gone are forgotten, or years of edits would
+        pile up.
+        """
+        self._reloads.labels("loaded").inc()
+        self._policy_set.clear()
+        self._policy_set.labels(digest).set(1)
+        self._policy_set_loaded.set(now.timestamp())
+        for result, policy in list(self._decision_children):
+            if policy not in names and policy != NO_POLICY:
+                del self._decision_children[result, policy]
+                self._decisions.remove(result, policy)
+
+    def policies_refused(self) -> None:
+        """Count one policy set that was read and not taken."""
+        self._reloads.labels("refused").inc()
+
+    def certificate_served(self, not_after: datetime) -> None:
+        """Record when the certificate that serves from now on expires."""
+        self._certificate.set(not_after.timestamp())
+
+    def watch_in_flight(self, count: Callable[[], int]) -> None:
+        """Read the requests in flight from `count` at each scrape, on another thread."""
+        self._in_flight.set_function(count)
+
+    def watch_cache(self, resource: str, age: Callable[[], float]) -> None:
+        """Read a cache's age in seconds from `age` at each scrape, on another thread."""
+        self._cache_age.labels(resource).set_function(age)
+
+    async def render(self, accept: str) -> tuple[bytes, str]:
+        """Return the exposition that an Accept header asks for, and its content type.
+
+        Rendering takes milliseconds, so it is done on another thread.
+        """
+        encode, content_type = choose_encoder(accept)
+        return await asyncio.to_thread(encode, self.registry), content_type
+
+    def _count_request(self, result: str, code: int) -> None:
+        child = self._request_children.get((result, code))
+        if child is None:
+            child = self._requests.labels(result, str(code))
+            self._request_children[result, code] = child
+        child.inc()
+
+    def _gauge(self, name: str, documentation: str, *labels: str) -> Gauge:
+        return Gauge(name, documentation, labels, registry=self.registry)
