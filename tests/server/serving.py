@@ -129,6 +129,7 @@ def running(
     app: ASGIApp = echo,
     *,
     grace: float = 0,
+    finish_seconds: float = 30,
     background: Sequence[Callable[[], Coroutine[Any, Any, object]]] = (),
     certificate: bool = True,
 ) -> Iterator[Running]:
@@ -156,6 +157,7 @@ def running(
             plain=plain,
             tls=tls,
             drain=drain,
+            finish_seconds=finish_seconds,
             background=background,
         )
 

@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -125,6 +126,8 @@ def test_after_the_grace_time_requests_in_flight_are_finished() -> None:
         server.process.send_signal(signal.SIGTERM)
         while not server.refuses():
             pass
+        # Longer than a goodbye takes: what is waited for is the request.
+        time.sleep(1.5)
         # The plain port answers to the last.
         assert readiness(server.plain_port)[0] == 503
         assert server.process.poll() is None
@@ -137,6 +140,18 @@ def test_after_the_grace_time_requests_in_flight_are_finished() -> None:
     assert code == 0
     assert "draining" in messages
     assert "requests cut off" not in messages
+
+
+def test_a_request_that_never_ends_is_cut_off(caplog: pytest.LogCaptureFixture) -> None:
+    """A client that stalls holds the end for so long and no longer, and the log tells of it."""
+    with running(finish_seconds=0) as server:
+        idle, stalled = server.connect(), server.connect()
+        assert post(idle, b"idle").read() == b"idle"
+        _begin(stalled)
+        assert post(idle, b"again").read() == b"again"
+    idle.close()
+    stalled.close()
+    assert "requests cut off" in caplog.messages
 
 
 def test_an_idle_program_leaves_with_0_after_the_grace_time() -> None:

@@ -163,7 +163,11 @@ class _Server(uvicorn.Server):
             connection.shutdown()
         if not await _emptied(self.server_state.tasks, self._finish_seconds):
             _logger.error("requests cut off", extra={"requests": len(self.server_state.tasks)})
-        await _emptied(self.server_state.connections, _GOODBYE_SECONDS)
+            for task in self.server_state.tasks:
+                task.cancel()
+        if not await _emptied(self.server_state.connections, _GOODBYE_SECONDS):
+            for connection in self.server_state.connections:
+                connection.transport.abort()
 
 
 async def _emptied(waited_for: set[Any], seconds: float) -> bool:
