@@ -1,0 +1,195 @@
+"""Policies and capacity classes say something, and only what they may say."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from webhook import names
+from webhook.placement.schema import Strict
+from webhook.policy.match_model import VOLUME_SOURCES, Match
+from webhook.policy.model import KNOWN, CapacityClass, PlacementPolicy
+
+
+def policy(spec: dict[str, Any]) -> dict[str, Any]:
+    """A policy document with this spec."""
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": "PlacementPolicy",
+        "metadata": {"name": "p"},
+        "spec": spec,
+    }
+
+
+def capacity_class(spec: dict[str, Any]) -> dict[str, Any]:
+    """A capacity class `spot` with this spec."""
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": "CapacityClass",
+        "metadata": {"name": "spot"},
+        "spec": spec,
+    }
+
+
+def errors(model: type[Strict], data: object) -> list[tuple[str, str]]:
+    """Path and message of every error, the path with dots; empty if the model takes the data."""
+    try:
+        model.model_validate(data, by_alias=True, by_name=False)
+    except ValidationError as error:
+        lines = error.errors(include_url=False)
+        return [(".".join(map(str, line["loc"])), line["msg"]) for line in lines]
+    return []
+
+
+SOMETHING = {"overrides": {"nodeSelector": {"a": "b"}}}
+
+
+def test_a_policy_enforces_at_priority_0_for_every_run_unless_it_says_otherwise() -> None:
+    """The defaults: Enforce, priority 0, an empty match, nothing excluded."""
+    spec = PlacementPolicy.model_validate(policy(SOMETHING)).spec
+
+    assert (spec.enforcement, spec.priority, spec.match, spec.exclude) == ("Enforce", 0, None, [])
+
+
+@pytest.mark.parametrize("spec", [{}, {"match": {}}, {"defaults": {}, "overrides": {}}])
+def test_a_policy_without_any_of_the_three_parts_is_an_error(spec: dict[str, Any]) -> None:
+    """A policy that gives nothing is a slip, most often a wrong indentation."""
+    assert ("spec", "needs at least one of defaults, overrides and requirements") in errors(
+        PlacementPolicy, policy(spec)
+    )
+
+
+@pytest.mark.parametrize("part", ["defaults", "overrides", "requirements"])
+@pytest.mark.parametrize("field", ["labels", "annotations"])
+def test_no_part_may_write_what_fairlead_reads(part: str, field: str) -> None:
+    """Labels and annotations under fairlead.dev/ are input and stamp: no policy writes them."""
+    [(at, said)] = errors(PlacementPolicy, policy({part: {field: {"fairlead.dev/run": "x"}}}))
+
+    assert at == f"spec.{part}.{field}.fairlead.dev/run"
+    assert "policies may not write" in said
+
+
+@pytest.mark.parametrize("block", [{}, {"podSelector": {}}, {"namespaceSelector": {}}])
+def test_an_empty_exclude_block_is_an_error(block: dict[str, Any]) -> None:
+    """It would exclude every pod, and a selector that selects all is no condition either."""
+    assert [at for at, _ in errors(PlacementPolicy, policy({**SOMETHING, "exclude": [block]}))] == [
+        "spec.exclude.0"
+    ]
+
+
+def test_an_empty_match_is_every_run() -> None:
+    """Nothing asked, nothing refused."""
+    assert Match.model_validate({}).is_empty
+    assert not Match.model_validate({"coordinator": False}).is_empty
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["namespaces", "kinds", "frameworks", "roles", "replicaIndexes", "resources", "volumes"],
+)
+def test_an_empty_list_of_a_condition_is_an_error(field: str) -> None:
+    """A list without items would match nothing, which nobody means."""
+    assert [at for at, _ in errors(Match, {field: []})] == [field]
+
+
+@pytest.mark.parametrize(
+    ("field", "good", "bad"),
+    [
+        ("namespaces", "ml-*", "ML"),
+        ("namespaces", "team-?", "a.b"),
+        ("kinds", "experiment", "experiments"),
+        ("frameworks", "pytorch", "PyTorch"),
+        ("roles", "ps", "parameter-server"),
+        ("resources", "nvidia.com/gpu", "nvidia.com/"),
+        ("volumes", "persistentVolumeClaim", "pvc"),
+    ],
+)
+def test_a_condition_takes_only_words_that_can_match(field: str, good: str, bad: str) -> None:
+    """A misspelt kind, role or volume would match nothing, and silently."""
+    assert not errors(Match, {field: [good]})
+    assert [at for at, _ in errors(Match, {field: [bad]})] == [f"{field}.0"]
+
+
+def test_every_word_of_the_tables_can_be_written() -> None:
+    """What Fairlead knows of kinds, frameworks, roles and volumes, a policy can match."""
+    assert not errors(
+        Match,
+        {
+            "kinds": list(names.KINDS),
+            "frameworks": list(names.FRAMEWORKS),
+            "roles": list(names.ROLES),
+            "volumes": list(VOLUME_SOURCES),
+        },
+    )
+
+
+def test_what_the_api_server_adds_is_accepted() -> None:
+    """The output of kubectl get -o yaml is a policy file."""
+    data = policy(SOMETHING)
+    data["metadata"] |= {"uid": "x", "generation": 2, "managedFields": [{}], "labels": {"a": "b"}}
+    data["status"] = {"conditions": []}
+
+    assert not errors(PlacementPolicy, data)
+
+
+def test_a_namespace_is_refused_with_the_reason() -> None:
+    """Policies hold for the whole cluster, and a namespace would say otherwise."""
+    data = policy(SOMETHING)
+    data["metadata"]["namespace"] = "ml"
+
+    [(at, said)] = errors(PlacementPolicy, data)
+    assert at == "metadata.namespace"
+    assert "whole cluster" in said
+
+
+def test_a_name_is_one_that_the_api_server_takes() -> None:
+    """The same document can be a custom resource."""
+    data = policy(SOMETHING)
+    data["metadata"]["name"] = "Not_A_Name"
+
+    assert [at for at, _ in errors(PlacementPolicy, data)] == ["metadata.name"]
+
+
+SHAPE = {"labels": {"spot": "true"}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "path"),
+    [
+        ({}, "spec"),
+        ({"nodes": [SHAPE], "complementOf": "x"}, "spec"),
+        ({"nodes": []}, "spec.nodes"),
+        ({"nodes": [{}]}, "spec.nodes.0"),
+        ({"nodes": [{"labels": {}}]}, "spec.nodes.0"),
+        ({"nodes": [{"taints": [{"key": "a", "effect": "NoSchedule"}]}]}, "spec.nodes.0"),
+        ({"complementOf": "spot"}, "spec.complementOf"),
+        (
+            {"nodes": [{"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]}]},
+            "spec.nodes.0.matchExpressions.0.operator",
+        ),
+    ],
+)
+def test_a_class_is_shapes_or_the_complement_of_another(spec: dict[str, Any], path: str) -> None:
+    """Exactly one of the two; each shape with a label or an expression that can be negated."""
+    assert [at for at, _ in errors(CapacityClass, capacity_class(spec))] == [path]
+
+
+def test_a_class_may_be_told_by_labels_expressions_and_taints() -> None:
+    """The forms of design.md are read."""
+    shape = {
+        "labels": {"a": "b"},
+        "matchExpressions": [{"key": "c", "operator": "DoesNotExist"}],
+        "taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}],
+    }
+    model = CapacityClass.model_validate(capacity_class({"nodes": [shape]}))
+
+    assert model.model_dump(by_alias=True, exclude_none=True)["spec"] == {"nodes": [shape]}
+    assert not errors(CapacityClass, capacity_class({"complementOf": "other"}))
+
+
+def test_the_known_kinds_are_the_two_models() -> None:
+    """The table by which documents find their model is complete."""
+    assert {kind: model.__name__ for kind, model in KNOWN.items()} == {
+        "PlacementPolicy": "PlacementPolicy",
+        "CapacityClass": "CapacityClass",
+    }

@@ -1,0 +1,53 @@
+"""What is found in documents: errors and warnings, each with its place in a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Path: TypeAlias = tuple[str | int, ...]
+Severity: TypeAlias = Literal["error", "warning"]
+
+_MAX_STEP = 80
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Finding:
+    """One error or warning. Findings sort by file, line and column.
+
+    Lines and columns count from 1, columns in characters. `path` is as `path_text` writes it, and
+    empty where the text is no document. As text, as compilers write it:
+    `spot.yaml:17:19: spec.overrides.tolerations[0].operator: 'Exist' is not one of Exists, Equal`.
+    """
+
+    file: str
+    line: int
+    column: int
+    path: str
+    message: str
+    severity: Severity = "error"
+
+    def __str__(self) -> str:
+        mark = "warning: " if self.severity == "warning" else ""
+        path = f"{self.path}: " if self.path else ""
+        return f"{self.file}:{self.line}:{self.column}: {mark}{path}{self.message}"
+
+
+def path_text(path: Path) -> str:
+    """`spec.tolerations[0].key`; a key that is no field's name stands in brackets, unquoted.
+
+    >>> path_text(("spec", "defaults", "nodeSelector", "kubernetes.io/os"))
+    'spec.defaults.nodeSelector[kubernetes.io/os]'
+    """
+    text = ""
+    for step in path:
+        if isinstance(step, str) and step.isidentifier() and len(step) <= _MAX_STEP:
+            text += f".{step}" if text else step
+        else:
+            text += f"[{_printable(str(step))}]"
+    return text
+
+
+def _printable(step: str) -> str:
+    cut = step if len(step) <= _MAX_STEP else f"{step[:_MAX_STEP]}…"
+    return cut if cut.isprintable() else repr(cut)
