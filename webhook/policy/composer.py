@@ -17,6 +17,8 @@ MAX_DEPTH: Final = 64
 MAX_REPEATED: Final = 20_000
 
 _MERGE: Final = "<<"
+# Tags are refused, but these say that the scalar is text: one error is enough.
+_TEXT: Final = ("!", "tag:yaml.org,2002:str")
 _QUOTED: Final = ('"', "'", "|", ">")
 
 
@@ -72,7 +74,7 @@ class Composer:
     def scalar(self, event: yaml.ScalarEvent) -> None:
         """A leaf."""
         text = event.value
-        quoted = event.style in _QUOTED
+        quoted = event.style in _QUOTED or event.tag in _TEXT
         node = Scalar(place_of(event), text if quoted else plain(text), text)
         self._meet(node, event)
         self._add(node)
@@ -160,7 +162,7 @@ class Composer:
 
 def _not_text(key: Scalar) -> str:
     if key.value is None:
-        return "a key must be text; this one is null"
+        return f"a key must be text; this one is null. Quote it: {key.text!r}"
     seen = (
         f"can be read as {key.value.meaning}" if isinstance(key.value, Disputed) else "is not text"
     )
