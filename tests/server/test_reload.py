@@ -132,6 +132,35 @@ def test_files_swapped_while_they_are_read_are_read_again() -> None:
     assert reloader.current == b"2 2"
 
 
+class _GoneWhileRead(_SwappedWhileRead):
+    """A folder that is swapped before its files can be opened, once."""
+
+    def read(self) -> dict[str, bytes]:
+        if self.times:
+            self.times -= 1
+            self.version += 1
+            raise FairleadError("no such file")
+        return super().read()
+
+
+def test_files_that_a_swap_takes_away_are_no_refusal() -> None:
+    """The folder has changed, so it is read again before anything is called wrong."""
+    refused: list[ReloadState] = []
+    source = _GoneWhileRead(1)
+    reloader = Reloader("policies", source, _joined, on_refused=refused.append)
+    assert reloader.poll().outcome == "loaded"
+    assert reloader.current == b"2 2"
+    assert refused == []
+
+
+def test_a_value_may_tell_its_own_digest(tmp_path: Path) -> None:
+    """State and reason show the digest that people meet elsewhere, such as the policy set's."""
+    (tmp_path / "a.yaml").write_bytes(b"one")
+    reloader = Reloader("policies", Folder(tmp_path), _joined, digest_of=bytes.hex)
+    assert reloader.poll().digest == b"one".hex()
+    assert b"one".hex() in reloader.condition().reason
+
+
 def test_files_that_never_stand_still_are_left_for_the_next_poll() -> None:
     """A poll ends, the last good value serves, and the next poll tries again."""
     source = _SwappedWhileRead(0)

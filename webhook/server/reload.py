@@ -41,8 +41,8 @@ class Source(Protocol):
 class ReloadState:
     """What became of the newest files, and what serves.
 
-    `since` is when `outcome` was first so. `digest` (SHA-256, hex; "" if none) and `loaded_at`
-    belong to the files whose value serves, `error` to the ones that were refused, else "".
+    `since` is when `outcome` was first so. `digest` ("" if none) and `loaded_at` are those of the
+    value that serves; `error` is what the newest files were refused for, else "".
     """
 
     outcome: Outcome
@@ -56,7 +56,8 @@ class Reloader(Generic[T]):
     """Reads files, compiles them as a whole, and swaps the result in by one assignment.
 
     Files that cannot be read or compiled leave the last good value in place. `what` names the
-    files in logs and reasons. `on_loaded` gets each new value, `on_refused` each new refusal;
+    files in logs and reasons. `digest_of` tells a value's own digest, where the files' SHA-256 is
+    not what people know it by. `on_loaded` gets each new value, `on_refused` each new refusal;
     both run on the event loop, in `poll` on the caller's thread. `compile_files` runs on a thread.
     """
 
@@ -66,6 +67,7 @@ class Reloader(Generic[T]):
         source: Source,
         compile_files: Callable[[dict[str, bytes]], T],
         *,
+        digest_of: Callable[[T], str] | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         on_loaded: Callable[[T, ReloadState], None] = lambda _value, _state: None,
         on_refused: Callable[[ReloadState], None] = lambda _state: None,
@@ -73,6 +75,7 @@ class Reloader(Generic[T]):
         self._what = what
         self._source = source
         self._compile = compile_files
+        self._digest_of = digest_of
         self._clock = clock
         self._on_loaded = on_loaded
         self._on_refused = on_refused
@@ -126,7 +129,13 @@ class Reloader(Generic[T]):
                 return None
             # Until it is read, nothing is known of it: a failure is tried again at every poll.
             tried, self._tried, self._signature = self._tried, "", None
-            files = self._source.read()
+            try:
+                files = self._source.read()
+            except FairleadError:
+                # A folder that is swapped takes away the files that were about to be read.
+                if self._source.signature() == signature:
+                    raise
+                continue
             # Else the first files may be of the old set, and the last ones of the new.
             if self._source.signature() == signature:
                 break
@@ -134,7 +143,10 @@ class Reloader(Generic[T]):
             return None
         self._tried = digest = _digest(files)
         self._remember(signature)
-        return None if digest == tried else _Loaded(self._compile(files), digest)
+        if digest == tried:
+            return None
+        value = self._compile(files)
+        return _Loaded(value, self._digest_of(value) if self._digest_of else digest)
 
     def _remember(self, signature: Signature | None) -> None:
         # A signature so fresh that a further change may not show in it is not to be trusted.
