@@ -1,0 +1,327 @@
+"""Hypothesis strategies: pods, nodes, classes and policies over a small world of labels.
+
+Few keys and few values, so that wishes meet and contradict each other often.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from webhook import names
+
+Json = dict[str, Any]
+
+KEYS = ("pool", "zone", "spot", "gen")
+VALUES: dict[str, list[str]] = {
+    "pool": ["a", "b"],
+    "zone": ["a", "b", "c"],
+    "spot": ["true", "false"],
+    "gen": ["1", "2", "7"],
+}
+# One more value for each key that nobody ever names: a node that is like none of the wishes.
+WORLD = {key: [*values, "9"] for key, values in VALUES.items()}
+# Whatever Gt and Lt ask for between the bounds that expressions() draws.
+WORLD["gen"] = ["0", "1", "2", "3", "6", "7", "8"]
+NODE_NAMES = ["n1", "n2"]
+TAINT_KEYS = ("spot", "gpu", "maintenance")
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def one(*choices: Any) -> st.SearchStrategy[Any]:
+    """One of the choices."""
+    return st.sampled_from(choices)
+
+
+def some(strategy: st.SearchStrategy[Any], most: int = 3) -> st.SearchStrategy[list[Any]]:
+    """A short list, that may be empty."""
+    return st.lists(strategy, max_size=most)
+
+
+@st.composite
+def expressions(draw: st.DrawFn) -> Json:
+    """One node selector requirement."""
+    operator = draw(one("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"))
+    key = "gen" if operator in ("Gt", "Lt") else draw(one(*KEYS))
+    result: Json = {"key": key, "operator": operator}
+    if operator in ("In", "NotIn"):
+        result["values"] = draw(st.lists(one(*VALUES[key]), min_size=1, max_size=2, unique=True))
+    elif operator in ("Gt", "Lt"):
+        result["values"] = [draw(one("0", "1", "2", "5", "7"))]
+    return result
+
+
+@st.composite
+def terms(draw: st.DrawFn, *, empty: bool = True) -> Json:
+    """One node selector term; of a pod's, some are empty."""
+    result: Json = {}
+    wanted = draw(st.lists(expressions(), min_size=0 if empty else 1, max_size=3))
+    if wanted:
+        result["matchExpressions"] = wanted
+    if draw(st.integers(0, 9)) == 0:
+        operator = draw(one("In", "NotIn"))
+        result["matchFields"] = [
+            {"key": "metadata.name", "operator": operator, "values": [draw(one(*NODE_NAMES))]}
+        ]
+    return result
+
+
+@st.composite
+def tolerations(draw: st.DrawFn, *, everything: bool = True) -> Json:
+    """One toleration that Kubernetes accepts."""
+    operator = draw(one("Exists", "Equal", None))
+    result: Json = {}
+    if operator:
+        result["operator"] = operator
+    if not (operator == "Exists" and everything and draw(st.integers(0, 4)) == 0):
+        result["key"] = draw(one(*TAINT_KEYS, names.TAINT_NOT_READY))
+    if operator != "Exists":
+        value = draw(one("true", "false", None))
+        if value is not None:
+            result["value"] = value
+    effect = draw(one(*EFFECTS, None))
+    if effect:
+        result["effect"] = effect
+    if effect == "NoExecute" and draw(st.booleans()):
+        result["tolerationSeconds"] = draw(one(30, 60, 300))
+    return result
+
+
+selectors = st.dictionaries(one(*KEYS), st.nothing(), max_size=0) | st.fixed_dictionaries(
+    {}, optional={key: one(*VALUES[key]) for key in KEYS}
+)
+
+
+def _weighted(inner: st.SearchStrategy[Json], key: str) -> st.SearchStrategy[Json]:
+    return st.builds(lambda w, p: {"weight": w, key: p}, one(1, 50, 100), inner)
+
+
+pod_affinity_terms = st.builds(
+    lambda v, topology: {"labelSelector": {"matchLabels": {"app": v}}, "topologyKey": topology},
+    one("x", "y"),
+    one("zone", "kubernetes.io/hostname"),
+)
+
+
+@st.composite
+def affinities(draw: st.DrawFn, *, empty_terms: bool = True) -> Json:
+    """A pod's or a policy's affinity."""
+    result: Json = {}
+    node: Json = {}
+    if draw(st.booleans()):
+        node[REQUIRED] = {
+            "nodeSelectorTerms": draw(st.lists(terms(empty=empty_terms), min_size=1, max_size=3))
+        }
+    if draw(st.integers(0, 2)) == 0:
+        node[PREFERRED] = [draw(_weighted(terms(empty=False), "preference"))]
+    if node:
+        result["nodeAffinity"] = node
+    for kind in ("podAffinity", "podAntiAffinity"):
+        if draw(st.integers(0, 4)) == 0:
+            result[kind] = {
+                draw(one(REQUIRED, PREFERRED)): [draw(pod_affinity_terms)],
+            }
+            if PREFERRED in result[kind]:
+                term = result[kind][PREFERRED][0]
+                result[kind][PREFERRED] = [{"weight": 10, "podAffinityTerm": term}]
+    return result
+
+
+spread_constraints = st.builds(
+    lambda key, when, skew: {"topologyKey": key, "whenUnsatisfiable": when, "maxSkew": skew},
+    one("zone", "kubernetes.io/hostname"),
+    one("DoNotSchedule", "ScheduleAnyway"),
+    one(1, 2),
+)
+
+
+def _by_pair(constraints: list[Json]) -> list[Json]:
+    return list({(c["topologyKey"], c["whenUnsatisfiable"]): c for c in constraints}.values())
+
+
+CLASS_NAMES = ("spot", "on-demand", "pool-b", "old")
+
+
+@st.composite
+def pods(draw: st.DrawFn) -> Json:
+    """A pod of a run, as the webhook gets it."""
+    labels = {names.RUN: "r"}
+    role = draw(one("worker", "master", None))
+    if role:
+        labels[names.ROLE] = role
+    if draw(st.booleans()):
+        labels["stage"] = draw(one("debug", "prod"))
+    metadata: Json = {"name": "p", "labels": labels}
+    if draw(st.integers(0, 3)) == 0:
+        mode = draw(one("Allow", "Prefer", "Constrain", "Prevent", "None"))
+        metadata["annotations"] = {names.CAPACITY: f"{draw(one(*CLASS_NAMES))}={mode}"}
+    spec: Json = {"containers": [{"name": "main", "image": "i"}], "priority": 0}
+    if draw(st.booleans()):
+        spec["nodeSelector"] = draw(selectors)
+    if draw(st.booleans()):
+        spec["affinity"] = draw(affinities())
+    own = draw(some(tolerations()))
+    if draw(st.booleans()):
+        own += [
+            {
+                "key": key,
+                "operator": "Exists",
+                "effect": "NoExecute",
+                "tolerationSeconds": 300,
+            }
+            for key in (names.TAINT_NOT_READY, names.TAINT_UNREACHABLE)
+        ]
+    if own:
+        spec["tolerations"] = own
+    if draw(st.integers(0, 3)) == 0:
+        spec["topologySpreadConstraints"] = _by_pair(draw(some(spread_constraints, 2)))
+    for field, values in (
+        ("priorityClassName", ("low", "cluster-default")),
+        ("schedulerName", ("default-scheduler", "own")),
+        ("securityContext", ({}, {"runAsUser": 0})),
+    ):
+        if draw(st.booleans()):
+            spec[field] = draw(one(*values))
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+@st.composite
+def nodes(draw: st.DrawFn) -> Json:
+    """A node of the small world."""
+    labels = draw(st.fixed_dictionaries({}, optional={k: one(*WORLD[k]) for k in KEYS}))
+    taints = draw(
+        some(
+            st.builds(
+                lambda k, v, e: {"key": k, "effect": e} | ({"value": v} if v else {}),
+                one(*TAINT_KEYS),
+                one("true", "false", ""),
+                one(*EFFECTS),
+            ),
+            2,
+        )
+    )
+    return {
+        "metadata": {"name": draw(one(*NODE_NAMES)), "labels": labels},
+        "spec": {"taints": taints},
+    }
+
+
+def document(kind: str, name: str, spec: Json) -> Json:
+    """A policy document."""
+    return {"apiVersion": names.API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+CLASSES = (
+    document(
+        "CapacityClass",
+        "spot",
+        {
+            "nodes": [
+                {
+                    "labels": {"spot": "true"},
+                    "taints": [{"key": "spot", "value": "true", "effect": "NoSchedule"}],
+                }
+            ]
+        },
+    ),
+    document("CapacityClass", "on-demand", {"complementOf": "spot"}),
+    document(
+        "CapacityClass",
+        "pool-b",
+        {"nodes": [{"labels": {"pool": "b"}}, {"labels": {"zone": "c", "spot": "false"}}]},
+    ),
+    document(
+        "CapacityClass",
+        "old",
+        {
+            "nodes": [
+                {
+                    "matchExpressions": [
+                        {"key": "gen", "operator": "NotIn", "values": ["7"]},
+                        {"key": "pool", "operator": "Exists"},
+                    ],
+                    "taints": [
+                        {"key": "maintenance", "effect": "NoExecute"},
+                        {"key": "spot", "value": "true", "effect": "NoSchedule"},
+                    ],
+                }
+            ]
+        },
+    ),
+)
+MODES = ("Allow", "Prefer", "Constrain", "Prevent", "None")
+
+
+@st.composite
+def placements(draw: st.DrawFn, part: str) -> Json:
+    """The placement of one part of a policy; never empty."""
+    result: Json = {}
+    if draw(st.booleans()):
+        result["nodeSelector"] = draw(selectors)
+    if draw(st.integers(0, 2)) == 0:
+        result["affinity"] = draw(affinities(empty_terms=False))
+    if draw(st.integers(0, 2)) == 0:
+        result["tolerations"] = draw(some(tolerations()))
+    if draw(st.integers(0, 2)) == 0:
+        wishes = draw(
+            st.lists(
+                st.builds(lambda c, m: {"class": c, "mode": m}, one(*CLASS_NAMES), one(*MODES)),
+                max_size=2,
+                unique_by=lambda wish: str(wish["class"]),
+            )
+        )
+        result["capacity"] = wishes
+    if draw(st.integers(0, 4)) == 0:
+        result["topologySpreadConstraints"] = _by_pair(draw(some(spread_constraints, 2)))
+    for field, values in (
+        ("priorityClassName", ("low", "high")),
+        ("schedulerName", ("own", "other")),
+        ("labels", ({"team": "x"}, {"team": "y", "cost": "1"})),
+        ("annotations", ({"note": "x"}, {"note": "y"})),
+        ("securityContext", ({"runAsUser": 1000}, {"runAsUser": 2000, "fsGroup": 1})),
+    ):
+        if draw(st.integers(0, 5)) == 0:
+            result[field] = draw(one(*values))
+    result = {key: value for key, value in result.items() if value}
+    if not result:
+        result["nodeSelector"] = {"zone": "a"}
+    if part == "defaults" and draw(st.booleans()):
+        result["patchStrategy"] = draw(one("IsNull", "PreMerge"))
+    return result
+
+
+@st.composite
+def policies(
+    draw: st.DrawFn, name: str, parts: tuple[str, ...] = ("defaults", "overrides", "requirements")
+) -> Json:
+    """One PlacementPolicy document."""
+    spec: Json = {"priority": draw(one(0, 1, 5))}
+    if draw(st.booleans()):
+        spec["match"] = draw(
+            one(
+                {"roles": ["worker"]},
+                {"namespaces": ["ml-*"]},
+                {"podSelector": {"matchLabels": {"stage": "prod"}}},
+                {"kinds": ["job"]},
+            )
+        )
+    if draw(st.integers(0, 4)) == 0:
+        spec["exclude"] = [{"podSelector": {"matchLabels": {"stage": "debug"}}}]
+    chosen = draw(st.lists(one(*parts), min_size=1, max_size=2, unique=True))
+    for part in chosen:
+        spec[part] = draw(placements(part))
+    return document("PlacementPolicy", name, spec)
+
+
+@st.composite
+def policy_lists(
+    draw: st.DrawFn,
+    parts: tuple[str, ...] = ("defaults", "overrides", "requirements"),
+    most: int = 3,
+) -> list[Json]:
+    """Some PlacementPolicy documents."""
+    count = draw(st.integers(1, most))
+    return [draw(policies(f"p{at}", parts)) for at in range(count)]

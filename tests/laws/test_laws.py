@@ -1,0 +1,336 @@
+"""The nine laws of the engine, each a property over random pods and policies."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import strategies as st
+
+from tests.laws import scheduler
+from tests.laws.strategies import (
+    CLASSES,
+    MODES,
+    NODE_NAMES,
+    WORLD,
+    document,
+    nodes,
+    one,
+    pods,
+    policy_lists,
+)
+from tests.laws.world import decided, patched, policy_set
+from webhook import names
+from webhook.errors import InvalidPod
+from webhook.placement import capacity_request
+
+Json = dict[str, Any]
+lawful = settings(
+    max_examples=400,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+SHAPES = {c["metadata"]["name"]: c["spec"].get("nodes", []) for c in CLASSES}
+WORLD_NODES = list(scheduler.every_node(WORLD, [*NODE_NAMES, "n3"]))
+
+
+def in_class(name: str, node: Json) -> bool:
+    """Whether the node is of the class, read from the class's document alone."""
+    if name == "on-demand":
+        return not in_class("spot", node)
+    labels = node["metadata"]["labels"]
+    return any(
+        all(labels.get(k) == v for k, v in shape.get("labels", {}).items())
+        and all(scheduler.expression_holds(e, labels) for e in shape.get("matchExpressions", []))
+        for shape in SHAPES[name]
+    )
+
+
+def class_keys(name: str) -> set[str]:
+    """The label keys that tell the nodes of a class."""
+    shapes = SHAPES["spot" if name == "on-demand" else name]
+    return {k for s in shapes for k in s.get("labels", {})} | {
+        e["key"] for s in shapes for e in s.get("matchExpressions", [])
+    }
+
+
+def excused_keys(policies: list[Json]) -> frozenset[str]:
+    """The keys of which some override, by a nodeSelector key or a class, says otherwise."""
+    found: set[str] = set()
+    for policy in policies:
+        overrides = policy["spec"].get("overrides", {})
+        found |= overrides.get("nodeSelector", {}).keys()
+        for wish in overrides.get("capacity", []):
+            found |= class_keys(wish["class"])
+    return frozenset(found)
+
+
+def some_node(pod: Json) -> bool:
+    """Whether any node of the small world has labels that admit the pod."""
+    return any(scheduler.labels_admit(pod, node) for node in WORLD_NODES)
+
+
+@lawful
+@given(pods(), policy_lists(), st.lists(nodes(), min_size=5, max_size=30))
+def test_law_1_a_patch_never_widens_placement_by_label(
+    pod: Json, policies: list[Json], some_nodes: list[Json]
+) -> None:
+    """Save where an override says so of that very key; required affinity is never widened."""
+    decision = decided(pod, policy_set(policies))
+    after = patched(pod, decision)
+    excused = excused_keys(policies)
+    event(decision.result)
+    for node in some_nodes:
+        if scheduler.labels_admit(after, node):
+            assert scheduler.labels_admit(pod, node, without=excused), node
+
+
+@lawful
+@given(
+    pods(),
+    one("spot", "on-demand", "pool-b", "old"),
+    one(*MODES),
+    one("overrides", "requirements"),
+    st.lists(nodes(), min_size=5, max_size=30),
+)
+def test_law_2_modes_mean_what_they_say(
+    pod: Json, name: str, mode: str, part: str, some_nodes: list[Json]
+) -> None:
+    """Constrain leaves only nodes of the class, Prevent none, Allow takes none away."""
+    spec = {part: {"capacity": [{"class": name, "mode": mode}]}}
+    pod["metadata"].pop("annotations", None)
+    decision = decided(pod, policy_set([document("PlacementPolicy", "p", spec)]))
+    assume(decision.allowed)
+    after = patched(pod, decision)
+    event(f"{mode} {decision.result}")
+    for node in some_nodes:
+        if mode == "Constrain" and scheduler.admits(after, node):
+            assert in_class(name, node)
+        if mode == "Prevent" and scheduler.admits(after, node):
+            assert not in_class(name, node)
+        if mode in ("Allow", "Prefer", "None") and scheduler.admits(pod, node):
+            assert scheduler.admits(after, node)
+        if mode == "None":
+            assert after["spec"] == pod["spec"]
+    if mode in ("Allow", "Constrain", "Prefer"):
+        taints = [t for shape in SHAPES[name] for t in shape.get("taints", [])]
+        tainted = {"metadata": {"name": "n", "labels": {}}, "spec": {"taints": taints}}
+        assert scheduler.taints_admit(after, tainted)
+
+
+@lawful
+@given(pods(), policy_lists())
+def test_law_3_deciding_on_our_own_output_gives_no_patch(pod: Json, policies: list[Json]) -> None:
+    """The API server may call twice; it also runs the Priority plugin again in between."""
+    compiled = policy_set(policies)
+    decision = decided(pod, compiled)
+    event(decision.result)
+    assume(decision.allowed)
+    after = patched(pod, decision)
+    after["spec"].setdefault("priority", 10)
+    again = decided(after, compiled)
+    assert again.allowed, again.reason
+    assert not again.patch
+
+
+@lawful
+@given(pods(), policy_lists(), st.randoms(use_true_random=False))
+def test_law_4_the_order_of_documents_changes_nothing(
+    pod: Json, policies: list[Json], random: Any
+) -> None:
+    """Files and documents may come in any order."""
+    shuffled = [*policies]
+    random.shuffle(shuffled)
+    one_way, other_way = policy_set(policies), policy_set(shuffled, reversed(CLASSES))
+    assert one_way.hash == other_way.hash
+    assert decided(pod, one_way) == decided(pod, other_way)
+
+
+@lawful
+@given(pods(), policy_lists())
+def test_law_5_every_patch_applies_and_makes_a_valid_pod(pod: Json, policies: list[Json]) -> None:
+    """What the API server would refuse by itself never comes of a patch."""
+    decision = decided(pod, policy_set(policies))
+    assume(decision.allowed)
+    spec = patched(pod, decision)["spec"]
+    required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    if required is not None:
+        assert required["nodeSelectorTerms"]
+    spread = [
+        (c["topologyKey"], c["whenUnsatisfiable"])
+        for c in spec.get("topologySpreadConstraints") or []
+    ]
+    assert len(spread) == len(set(spread))
+    for toleration in spec.get("tolerations") or []:
+        if "tolerationSeconds" in toleration:
+            assert toleration["effect"] == "NoExecute"
+    if spec.get("priorityClassName") != pod["spec"].get("priorityClassName"):
+        assert "priority" not in spec
+
+
+PLACEMENT_FIELDS = {
+    "nodeSelector",
+    "tolerations",
+    "affinity",
+    "topologySpreadConstraints",
+    "priorityClassName",
+    "schedulerName",
+    "runtimeClassName",
+    "securityContext",
+    "priority",
+    "preemptionPolicy",
+}
+
+
+@lawful
+@given(pods(), policy_lists())
+def test_law_6_a_patch_reaches_placement_fields_only(pod: Json, policies: list[Json]) -> None:
+    """Never a container, a volume, a service account; no label that was there is changed."""
+    after = patched(pod, decided(pod, policy_set(policies)))
+    assert {k: v for k, v in after["spec"].items() if k not in PLACEMENT_FIELDS} == {
+        k: v for k, v in pod["spec"].items() if k not in PLACEMENT_FIELDS
+    }
+    assert after["metadata"]["labels"].items() >= pod["metadata"]["labels"].items()
+    assert {k: v for k, v in after["metadata"].items() if k not in ("labels", "annotations")} == {
+        k: v for k, v in pod["metadata"].items() if k not in ("labels", "annotations")
+    }
+
+
+@lawful
+@given(pods(), policy_lists())
+def test_law_7_a_contradiction_is_said_not_made(pod: Json, policies: list[Json]) -> None:
+    """What some node could run before is refused, or some node can run it after."""
+    asked = pod["metadata"].get("annotations", {}).get(names.CAPACITY, "")
+    decision = decided(pod, policy_set(policies))
+    assume(not any(mode in asked for mode in ("Constrain", "Prevent")))
+    before = some_node(pod)
+    event(f"{before} {decision.result}")
+    if before and decision.allowed:
+        assert some_node(patched(pod, decision))
+
+
+@lawful
+@given(pods(), policy_lists(parts=("defaults", "overrides")))
+def test_law_7_a_pod_that_was_lost_before_is_never_rejected(
+    pod: Json, policies: list[Json]
+) -> None:
+    """It is warned if it still is lost afterwards."""
+    assume(not some_node(pod))
+    decision = decided(pod, policy_set(policies))
+    assert decision.allowed
+    if not some_node(patched(pod, decision)):
+        assert decision.warnings
+
+
+@lawful
+@given(pods(), policy_lists(parts=("overrides",)))
+def test_law_7_a_rejection_is_of_what_no_node_can_meet(pod: Json, policies: list[Json]) -> None:
+    """An override that leaves some node never rejects, and a rejection names policy and field."""
+    pod["metadata"].pop("annotations", None)
+    decision = decided(pod, policy_set(policies))
+    assume(not decision.allowed)
+    assert "policy p" in decision.reason
+    assert "overrides." in decision.reason
+
+
+junk = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=5,
+)
+
+
+@lawful
+@given(
+    pods(),
+    policy_lists(),
+    st.sampled_from(sorted(PLACEMENT_FIELDS | {"containers", "volumes", "os", "nodeName"})),
+    junk,
+)
+def test_law_8_a_pod_of_the_wrong_shape_is_an_error_and_never_no_match(
+    pod: Json, policies: list[Json], field: str, value: Any
+) -> None:
+    """Whatever stands in a field, the answer is a decision on a run's pod, or InvalidPod."""
+    pod["spec"][field] = value
+    try:
+        answer = decided(pod, policy_set(policies)).result
+    except InvalidPod as error:
+        answer = str(error)
+    event(answer.split(" ")[0])
+    assert answer in ("placed", "unchanged", "left-alone", "rejected") or field in answer
+
+
+@lawful
+@given(st.text(max_size=20))
+def test_law_8_a_capacity_annotation_that_cannot_be_read_rejects(text: str) -> None:
+    """It is the author's word; to ignore it would be a guess."""
+    pod = {
+        "metadata": {"labels": {names.RUN: "r"}, "annotations": {names.CAPACITY: text}},
+        "spec": {"containers": []},
+    }
+    decision = decided(pod, policy_set([]))
+    try:
+        capacity_request.parse(text, {"spot", "on-demand", "pool-b", "old"})
+    except capacity_request.InvalidRequest:
+        assert not decision.allowed
+        assert names.CAPACITY in decision.reason
+    else:
+        assert decision.allowed
+
+
+PROGRAM = """
+import orjson, sys
+from tests.laws.strategies import pods, policy_lists
+from tests.laws.world import decided, policy_set
+from hypothesis import given, seed, settings, HealthCheck, Phase
+
+@seed(7)
+@settings(max_examples=150, database=None, deadline=None, phases=[Phase.generate],
+          suppress_health_check=list(HealthCheck))
+@given(pods(), policy_lists())
+def run(pod, policies):
+    decision = decided(pod, policy_set(policies))
+    out = [decision.patch, list(decision.warnings), decision.reason, list(decision.trace)]
+    sys.stdout.buffer.write(orjson.dumps(out) + b"\\n")
+
+run()
+"""
+
+
+def test_law_9_the_same_input_gives_the_same_bytes() -> None:
+    """In another process, with another seed of Python's hashes, a decision is the same."""
+    outputs = []
+    for hash_seed in ("1", "4711"):
+        run = subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            env={"PYTHONHASHSEED": hash_seed, "PYTHONPATH": ":".join(filter(None, sys.path))},
+            capture_output=True,
+            check=True,
+        )
+        outputs.append(run.stdout)
+    assert outputs[0]
+    assert outputs[0] == outputs[1]
+
+
+@pytest.mark.parametrize(("first", "second"), list(itertools.permutations(MODES, 2)))
+def test_two_policies_that_want_one_class_go_by_priority(first: str, second: str) -> None:
+    """The higher priority decides the mode of a class; the other is lost, and the trace says so."""
+    wish = {
+        mode: document(
+            "PlacementPolicy",
+            mode.lower(),
+            {"priority": 2 - at, "overrides": {"capacity": [{"class": "spot", "mode": mode}]}},
+        )
+        for at, mode in enumerate((first, second))
+    }
+    pod = {"metadata": {"labels": {names.RUN: "r"}}, "spec": {"containers": []}}
+    alone = patched(pod, decided(pod, policy_set([wish[first]])))
+    together = decided(pod, policy_set(list(wish.values())))
+    assert patched(pod, together)["spec"] == alone["spec"]
+    assert any(e.policy == second.lower() and e.outcome == "lost" for e in together.trace)

@@ -1,0 +1,45 @@
+"""Policies from plain documents, and decisions on plain pods, for tests."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from typing import Any
+
+import jsonpatch
+
+from tests.laws.strategies import CLASSES
+from webhook.admission.arrival import Arrival, Cluster
+from webhook.admission.decision import Decision
+from webhook.admission.engine import decide
+from webhook.placement import capacity
+from webhook.policy import compile as compiling
+from webhook.policy.model import CapacityClass, PlacementPolicy, PolicyDocument
+from webhook.policy.policy_set import PolicySet, content_hash
+
+Json = dict[str, Any]
+CLUSTER = Cluster(default_priority_class="cluster-default")
+
+
+def policy_set(policies: Iterable[Json], classes: Iterable[Json] = CLASSES) -> PolicySet:
+    """The compiled set of the documents."""
+    models = [PlacementPolicy.model_validate(p) for p in policies]
+    class_models = [CapacityClass.model_validate(c) for c in classes]
+    compiled = {c.name: compiling.capacity_class(c) for c in class_models if c.spec.nodes}
+    for model in class_models:
+        if model.spec.complement_of:
+            other = compiled[model.spec.complement_of]
+            compiled[model.name] = capacity.complement(model.name, other)
+    documents: list[PolicyDocument] = [*models, *class_models]
+    return PolicySet(models, compiled, content_hash(documents))
+
+
+def decided(pod: Json, policies: PolicySet, cluster: Cluster = CLUSTER) -> Decision:
+    """The decision for the pod in namespace ml-team."""
+    return decide(Arrival(pod, "ml-team", {"tier": "batch"}, "somebody"), policies, cluster)
+
+
+def patched(pod: Json, decision: Decision) -> Json:
+    """The pod with the patch applied, by an independent implementation of RFC 6902."""
+    result: Json = jsonpatch.apply_patch(copy.deepcopy(pod), copy.deepcopy(list(decision.patch)))
+    return result

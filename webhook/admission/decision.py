@@ -1,0 +1,57 @@
+"""What the engine answers for one pod."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.identity import Identity
+    from webhook.placement.patch import Operation
+    from webhook.placement.pod import PodPlacement
+    from webhook.placement.trace import Entry
+
+Result: TypeAlias = Literal["placed", "unchanged", "left-alone", "rejected", "not-a-run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """What would be if the policies under Audit were enforced too: `patch` is the whole patch."""
+
+    policies: tuple[str, ...]
+    patch: Sequence[Operation] = ()
+    rejections: Sequence[str] = ()
+    differs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The answer for one pod.
+
+    result:    placed (the patch changes more than our own annotation), unchanged, left-alone (a
+               pod of a run that keeps its placement), rejected, not-a-run (none of our business)
+    reason:    why it was left alone, or the message of the rejection
+    patch:     JSON Patch operations on the pod; empty if rejected
+    warnings:  for the person at kubectl, each under 120 characters
+    policies:  names of the enforced policies that took part, in their order
+    placement: the pod's placement with the patch applied; None if it is not a run's pod
+    trace:     for every field who set it, who lost, and why
+    audited:   what policies under Audit would have changed; None if none matched
+    """
+
+    result: Result
+    reason: str = ""
+    patch: Sequence[Operation] = ()
+    warnings: Sequence[str] = ()
+    policies: tuple[str, ...] = ()
+    identity: Identity | None = None
+    placement: PodPlacement | None = None
+    trace: Sequence[Entry] = ()
+    audited: Audited | None = None
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the pod is admitted."""
+        return self.result != "rejected"

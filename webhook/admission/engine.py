@@ -1,0 +1,146 @@
+"""The engine: one pod and one policy set in, one decision out.
+
+No clock, no random number, no counter: the same pod and the same policies give the same bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from webhook import names
+from webhook.admission import stamp
+from webhook.admission.arrival import keeps_placement
+from webhook.admission.decision import Audited, Decision
+from webhook.identity import identify
+from webhook.placement import capacity_request, patch, pod, provenance
+from webhook.placement.merge import Surroundings, merge
+from webhook.policy import operating_system, subject
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.admission.arrival import Arrival, Cluster
+    from webhook.identity import Identity
+    from webhook.placement.capacity_request import Request
+    from webhook.placement.merge import Merged
+    from webhook.placement.pod import PodPlacement
+    from webhook.policy.policy_set import PolicySet
+
+_OTHER_SYSTEM = "bound for another operating system than the policies' nodes"
+
+
+def decide(arrival: Arrival, policies: PolicySet, cluster: Cluster) -> Decision:
+    """The decision for one pod.
+
+    Raises InvalidPod if the pod's placement fields have no pod's shape.
+    """
+    own = pod.read(arrival.pod)
+    identity = identify(own.labels, own.annotations, arrival.namespace_labels)
+    if identity is None:
+        return Decision("not-a-run")
+    reason = keeps_placement(arrival, own)
+    if reason:
+        return _left_alone(arrival, own, identity, policies, reason)
+    matched = policies.matching(subject_of(arrival, own, identity))
+    positions = operating_system.same_system(matched, policies.systems, own)
+    if matched and not positions:
+        return _left_alone(arrival, own, identity, policies, _OTHER_SYSTEM)
+    enforced = tuple([at for at in positions if policies.policies[at].enforced])
+    bundle = policies.bundle(enforced)
+    try:
+        requests = _requests(own, policies)
+    except capacity_request.InvalidRequest as error:
+        return Decision(
+            "rejected",
+            reason=f"fairlead: {error}",
+            policies=bundle.policies,
+            identity=identity,
+            placement=own,
+        )
+    around = Surroundings(
+        policies.classes, cluster.default_priority_class, cluster.default_toleration_seconds
+    )
+    merged = merge(bundle, own, requests, around)
+    audited = None
+    if len(positions) > len(enforced):
+        if_enforced = merge(policies.bundle(positions), own, requests, around)
+        audited = _audited(arrival, own, policies, positions, merged, if_enforced)
+    if merged.rejections:
+        return Decision(
+            "rejected",
+            reason=f"fairlead: {'; '.join(dict.fromkeys(merged.rejections))}",
+            warnings=merged.warnings,
+            policies=bundle.policies,
+            identity=identity,
+            placement=own,
+            trace=merged.trace,
+            audited=audited,
+        )
+    credit = provenance.credits_of(bundle.policies, bundle.wishes, merged.placement)
+    final = _stamped(merged.placement, stamp.placed(policies.hash, credit))
+    return Decision(
+        "unchanged" if merged.placement == own else "placed",
+        patch=patch.operations(arrival.pod, own, final),
+        warnings=merged.warnings,
+        policies=bundle.policies,
+        identity=identity,
+        placement=final,
+        trace=merged.trace,
+        audited=audited,
+    )
+
+
+def subject_of(arrival: Arrival, own: PodPlacement, identity: Identity) -> subject.Subject:
+    """What the policies' conditions are asked about."""
+    spec = arrival.pod["spec"]
+    return subject.Subject(
+        arrival.namespace,
+        arrival.namespace_labels,
+        own.labels,
+        identity,
+        subject.resources(spec),
+        subject.volumes(spec),
+    )
+
+
+def _requests(own: PodPlacement, policies: PolicySet) -> Sequence[Request]:
+    text = own.annotations.get(names.CAPACITY)
+    return capacity_request.parse(text, policies.classes) if text else ()
+
+
+def _stamped(placement: PodPlacement, text: str) -> PodPlacement:
+    return replace(placement, annotations={**placement.annotations, names.PLACEMENT: text})
+
+
+def _left_alone(
+    arrival: Arrival, own: PodPlacement, identity: Identity, policies: PolicySet, reason: str
+) -> Decision:
+    final = _stamped(own, stamp.left_alone(policies.hash, reason))
+    return Decision(
+        "left-alone",
+        reason=reason,
+        patch=patch.operations(arrival.pod, own, final),
+        identity=identity,
+        placement=final,
+    )
+
+
+def _audited(
+    arrival: Arrival,
+    own: PodPlacement,
+    policies: PolicySet,
+    positions: tuple[int, ...],
+    enforced: Merged,
+    if_enforced: Merged,
+) -> Audited:
+    audited = tuple(
+        policies.policies[at].name for at in positions if not policies.policies[at].enforced
+    )
+    return Audited(
+        audited,
+        patch=patch.operations(arrival.pod, own, if_enforced.placement),
+        rejections=if_enforced.rejections,
+        differs=(if_enforced.placement, if_enforced.rejections)
+        != (enforced.placement, enforced.rejections),
+    )

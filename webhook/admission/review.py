@@ -1,0 +1,145 @@
+"""The AdmissionReview: bytes to a request, and a decision to bytes.
+
+Source: k8s.io/api/admission/v1 types.go.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import orjson
+
+from webhook.errors import InvalidReview
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.placement.patch import Operation
+    from webhook.placement.shapes import JsonObject
+
+API_VERSION = "admission.k8s.io/v1"
+_DIGITS_TO_ZERO = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in range(256))
+# No integer of 64 bits has more digits, so only a body with this many in a row may hold a larger.
+_MANY_DIGITS = b"0" * 19
+
+
+@dataclass(frozen=True, slots=True)
+class PodRequest:
+    """The creation of a pod. `user` is who asks for it, as the API server knows them."""
+
+    uid: str
+    namespace: str
+    name: str
+    user: str
+    dry_run: bool
+    pod: JsonObject
+
+
+def parse(body: bytes) -> PodRequest:
+    """The request in the body of a POST. Raises InvalidReview with the reason."""
+    review = _json(body)
+    if not isinstance(review, dict):
+        raise InvalidReview(f"the body is a JSON {_kind(review)}, not an AdmissionReview")
+    if review.get("kind") != "AdmissionReview" or review.get("apiVersion") != API_VERSION:
+        seen = f"{review.get('apiVersion')!r} {review.get('kind')!r}"
+        raise InvalidReview(f"want an AdmissionReview of {API_VERSION}, not {seen[:200]}")
+    request = _member(review, "request", dict, "request")
+    uid = _member(request, "uid", str, "request.uid")
+    if not uid:
+        raise InvalidReview("request.uid is empty: the answer has to carry it")
+    operation = request.get("operation")
+    if operation != "CREATE":
+        raise InvalidReview(f"request.operation: want CREATE, not {str(operation)[:50]!r}")
+    kind = _member(request, "kind", dict, "request.kind")
+    if (kind.get("group", ""), kind.get("version"), kind.get("kind")) != ("", "v1", "Pod"):
+        raise InvalidReview(f"request.kind: want a v1 Pod, not {str(kind)[:200]}")
+    if request.get("subResource"):
+        raise InvalidReview("request.subResource: want the pod itself")
+    pod = _member(request, "object", dict, "request.object")
+    user = request.get("userInfo") or {}
+    if not isinstance(user, dict):
+        raise InvalidReview(f"request.userInfo: want an object, not a {_kind(user)}")
+    return PodRequest(
+        uid=uid,
+        # The pod's own namespace may be empty at this point; the request's never is.
+        namespace=_member(request, "namespace", str, "request.namespace"),
+        name=_optional(request, "name", "request.name"),
+        user=_optional(user, "username", "request.userInfo.username"),
+        dry_run=request.get("dryRun") is True,
+        pod=pod,
+    )
+
+
+def _json(body: bytes) -> Any:
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise InvalidReview(f"the body is not JSON: {error}") from None
+    if _MANY_DIGITS in body.translate(_DIGITS_TO_ZERO):
+        # orjson reads an integer over 64 bits as a float and says nothing.
+        try:
+            json.loads(body, parse_int=_int64)
+        except RecursionError:
+            raise InvalidReview("the body is not JSON: it is nested too deeply") from None
+    return value
+
+
+def _int64(text: str) -> int:
+    if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
+        raise InvalidReview(f"the body holds an integer over 64 bits: {text[:40]}")
+    return int(text)
+
+
+def _member(holder: JsonObject, key: str, wanted: type, path: str) -> Any:
+    value = holder.get(key)
+    if not isinstance(value, wanted):
+        _wrong(path, wanted, value)
+    return value
+
+
+def _optional(holder: JsonObject, key: str, path: str) -> str:
+    value = holder.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        _wrong(path, str, value)
+    return value
+
+
+_KINDS = {dict: "object", list: "array", str: "string", type(None): "null", bool: "boolean"}
+
+
+def _kind(value: object) -> str:
+    return _KINDS.get(type(value), "number")
+
+
+def _wrong(path: str, wanted: type, value: object) -> NoReturn:
+    raise InvalidReview(f"{path}: want a JSON {_KINDS[wanted]}, not {_kind(value)}")
+
+
+def answer(
+    uid: str,
+    *,
+    allowed: bool,
+    message: str = "",
+    patch: Sequence[Operation] = (),
+    warnings: Sequence[str] = (),
+    audit: Mapping[str, str] | None = None,
+) -> bytes:
+    """The AdmissionReview with the response. A refused pod gets HTTP status 403 and the message."""
+    response: JsonObject = {"uid": uid, "allowed": allowed}
+    if patch:
+        response["patchType"] = "JSONPatch"
+        response["patch"] = base64.b64encode(orjson.dumps(patch)).decode("ascii")
+    if not allowed:
+        response["status"] = {"code": 403, "reason": "Forbidden", "message": message}
+    if warnings:
+        response["warnings"] = list(warnings)
+    if audit:
+        response["auditAnnotations"] = dict(audit)
+    return orjson.dumps(
+        {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response}
+    )

@@ -1,0 +1,95 @@
+"""Which policy is to be credited with which field of a pod's final placement.
+
+A function of the final pod and the policies, never of who came first: a policy is credited with a
+field if the pod holds there what the policy wished. So a second call on our own output credits the
+same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.placement import node_affinity
+from webhook.placement.pod import PREFERRED_NODES
+from webhook.placement.tolerations import covered
+from webhook.placement.wishes import (
+    CapacityWish,
+    ListWish,
+    MemberWish,
+    RequiredWish,
+    ScalarWish,
+    SpreadWish,
+    TolerationWish,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from webhook.placement.pod import PodPlacement
+    from webhook.placement.shapes import Term
+    from webhook.placement.wishes import Wish
+
+_MAPS = {
+    "nodeSelector": "node_selector",
+    "labels": "labels",
+    "annotations": "annotations",
+    "securityContext": "security_context",
+}
+_SCALARS = {
+    "priorityClassName": "priority_class_name",
+    "schedulerName": "scheduler_name",
+    "runtimeClassName": "runtime_class_name",
+}
+
+
+def credits_of(
+    policies: Iterable[str], wishes: Iterable[Wish], final: PodPlacement
+) -> dict[str, list[str]]:
+    """For each of the policies the fields that it is credited with, sorted, none twice."""
+    result: dict[str, list[str]] = {policy: [] for policy in policies}
+    for wish in wishes:
+        if holds(wish, final) and wish.field not in result[wish.policy]:
+            result[wish.policy].append(wish.field)
+    for fields in result.values():
+        fields.sort()
+    return result
+
+
+def holds(wish: Wish, final: PodPlacement) -> bool:
+    """Whether the pod has what the wish asks for."""
+    match wish:
+        case MemberWish():
+            members = getattr(final, _MAPS[wish.map])
+            return wish.key in members and bool(members[wish.key] == wish.value)
+        case ScalarWish():
+            return bool(getattr(final, _SCALARS[wish.name]) == wish.value)
+        case TolerationWish():
+            return wish.toleration in final.tolerations
+        case RequiredWish():
+            return _required(wish.terms, final)
+        case ListWish():
+            own = final.lists.get(wish.name, ())
+            return all(item in own for item in wish.entries)
+        case SpreadWish():
+            return wish.constraint in final.topology_spread
+        case CapacityWish():
+            return _capacity(wish, final)
+    raise TypeError(wish)
+
+
+def _required(terms: Sequence[Term], final: PodPlacement) -> bool:
+    own = [term for term in final.required or () if not node_affinity.is_empty(term)]
+    return bool(own) and all(node_affinity.implies(term, terms) for term in own)
+
+
+def _capacity(wish: CapacityWish, final: PodPlacement) -> bool:
+    terms = wish.condition
+    if wish.mode == "None" or (terms is not None and not _required(terms, final)):
+        return False
+    if wish.mode == "Prevent":
+        return True
+    if wish.mode == "Prefer":
+        own = final.lists.get(PREFERRED_NODES, ())
+        if not all(item in own for item in wish.capacity.preferences(wish.weight)):
+            return False
+    return all(covered(t, final.tolerations) for t in wish.capacity.tolerations)

@@ -1,0 +1,138 @@
+"""What only the whole set knows: names that collide, classes that are not there, labels read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.identity import READ_ANNOTATIONS, READ_LABELS
+from webhook.placement import capacity
+from webhook.placement.capacity import CapacityClass, InvalidClass
+from webhook.placement.wishes import PARTS
+from webhook.policy import compile as compiling
+from webhook.policy.findings import Finding, path_text
+from webhook.policy.model import CapacityClass as CapacityClassDocument
+from webhook.policy.model import PlacementPolicy
+from webhook.policy.selectors import compile_selector
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from webhook.policy.findings import Path
+    from webhook.policy.source import Document
+
+
+def collisions(documents: Sequence[Document]) -> Iterator[Finding]:
+    """Two documents of one kind and name."""
+    first: dict[tuple[str, str], Document] = {}
+    for document in documents:
+        key = (document.model.kind, document.model.name)
+        other = first.setdefault(key, document)
+        if other is not document:
+            line, _ = other.locate(("metadata", "name"))
+            yield _error(
+                document,
+                ("metadata", "name"),
+                f"there is a {key[0]} {key[1]!r} already, at {other.file}:{line}",
+            )
+
+
+def compiled_classes(
+    documents: Sequence[Document],
+) -> tuple[dict[str, CapacityClass], list[Finding]]:
+    """Every capacity class that can be compiled, and what is wrong with the others."""
+    classes: dict[str, CapacityClass] = {}
+    findings: list[Finding] = []
+    complements: list[tuple[Document, str, str]] = []
+    described = [d for d in documents if isinstance(d.model, CapacityClassDocument)]
+    names = {d.model.name for d in described}
+    for document in described:
+        model = document.model
+        if not isinstance(model, CapacityClassDocument) or model.name in classes:
+            continue
+        if model.spec.complement_of is not None:
+            complements.append((document, model.name, model.spec.complement_of))
+            continue
+        try:
+            classes[model.name] = compiling.capacity_class(model)
+        except InvalidClass as error:
+            findings.append(_error(document, ("spec", "nodes"), str(error)))
+    for document, name, of in complements:
+        if of in classes and of not in {other for _, other, _ in complements}:
+            classes[name] = capacity.complement(name, classes[of])
+        elif of not in names:
+            findings.append(_error(document, ("spec", "complementOf"), _unknown(of, names)))
+        elif of in {other for _, other, _ in complements}:
+            what = f"{of!r} is a complement itself; name a class that has nodes"
+            findings.append(_error(document, ("spec", "complementOf"), what))
+    return classes, findings
+
+
+def unknown_classes(documents: Sequence[Document], known: Collection[str]) -> Iterator[Finding]:
+    """Capacity wishes for a class that no document describes."""
+    for document in documents:
+        if isinstance(document.model, PlacementPolicy):
+            for part in PARTS:
+                placement = getattr(document.model.spec, part)
+                for at, wish in enumerate((placement and placement.capacity) or ()):
+                    if wish.class_name not in known:
+                        path = ("spec", part, "capacity", at, "class")
+                        yield _error(document, path, _unknown(wish.class_name, known))
+
+
+def written_and_read(documents: Sequence[Document]) -> Iterator[Finding]:
+    """Labels and annotations that a policy writes though something reads them.
+
+    A second call on our own output must find the same policies, or it would not be a no-op.
+    """
+    read_labels = dict.fromkeys(READ_LABELS, "the table of marks (see `fairlead sources`)")
+    read_annotations = dict.fromkeys(READ_ANNOTATIONS, "the table of marks")
+    for document in documents:
+        for key, path in _selected(document):
+            read_labels.setdefault(key, f"policy {document.model.name} ({path_text(path)})")
+    for document in documents:
+        if isinstance(document.model, PlacementPolicy):
+            for part in PARTS:
+                placement = getattr(document.model.spec, part)
+                if placement is not None:
+                    yield from _written(
+                        document, ("spec", part, "labels"), placement.labels, read_labels
+                    )
+                    yield from _written(
+                        document,
+                        ("spec", part, "annotations"),
+                        placement.annotations,
+                        read_annotations,
+                    )
+
+
+def _written(
+    document: Document, path: Path, members: Mapping[str, str] | None, read: Mapping[str, str]
+) -> Iterator[Finding]:
+    for key in members or ():
+        if key in read:
+            what = f"no policy may write what decides which policies match: {read[key]} reads it"
+            yield _error(document, (*path, key), what)
+
+
+def _selected(document: Document) -> Iterator[tuple[str, Path]]:
+    """The pod labels that a policy's selectors read, each with where."""
+    if isinstance(document.model, PlacementPolicy):
+        spec = document.model.spec
+        blocks: list[tuple[Path, object]] = [
+            (("spec", "exclude", at), b) for at, b in enumerate(spec.exclude)
+        ]
+        for path, match in [(("spec", "match"), spec.match), *blocks]:
+            selector = getattr(match, "pod_selector", None)
+            if selector is not None:
+                for key in sorted(compile_selector(selector).keys):
+                    yield key, (*path, "podSelector")
+
+
+def _unknown(name: str, known: Collection[str]) -> str:
+    there = ", ".join(sorted(known)) or "none is defined"
+    return f"there is no capacity class {name!r} (classes: {there})"
+
+
+def _error(document: Document, path: Path, message: str) -> Finding:
+    line, column = document.locate(path)
+    return Finding(document.file, line, column, path_text(path), message)

@@ -1,0 +1,90 @@
+"""From a policy as it is written to the wishes that the engine folds and merges."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.placement import capacity as classes_of
+from webhook.placement.pod import AFFINITY_LISTS, REQUIRED
+from webhook.placement.wishes import (
+    PARTS,
+    CapacityWish,
+    ListWish,
+    MemberWish,
+    Part,
+    RequiredWish,
+    ScalarWish,
+    SpreadWish,
+    TolerationWish,
+    Wish,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from webhook.placement.capacity import CapacityClass
+    from webhook.placement.schema.placement import PlacementModel
+    from webhook.policy.model import CapacityClass as CapacityClassDocument
+    from webhook.policy.model import PlacementPolicy
+
+_MAPS = ("nodeSelector", "labels", "annotations", "securityContext")
+_SCALARS = ("priorityClassName", "schedulerName", "runtimeClassName")
+
+
+def capacity_class(document: CapacityClassDocument) -> CapacityClass:
+    """The compiled class of a document that gives shapes. Raises InvalidClass."""
+    shapes = []
+    taints: list[Any] = []
+    for shape in document.spec.nodes or ():
+        raw = shape.model_dump(by_alias=True, exclude_none=True)
+        shapes.append(classes_of.shape(raw.get("labels", {}), raw.get("matchExpressions", [])))
+        taints.extend(raw.get("taints", []))
+    return classes_of.compiled(document.name, shapes, taints)
+
+
+def wishes(policy: PlacementPolicy, classes: Mapping[str, CapacityClass]) -> tuple[Wish, ...]:
+    """Every wish of the policy. Raises KeyError for a class that `classes` does not hold."""
+    result: list[Wish] = []
+    for part in PARTS:
+        placement = getattr(policy.spec, part)
+        if placement is not None:
+            result.extend(_of_part(policy.name, part, placement, classes))
+    return tuple(result)
+
+
+def _of_part(
+    policy: str, part: Part, placement: PlacementModel, classes: Mapping[str, CapacityClass]
+) -> Iterator[Wish]:
+    if_null = placement.patch_strategy == "IsNull"
+    raw = placement.model_dump(by_alias=True, exclude_none=True)
+    for name in _MAPS:
+        for key, value in sorted(raw.get(name, {}).items()):
+            yield MemberWish(
+                policy=policy, part=part, if_null=if_null, map=name, key=key, value=value
+            )
+    for name in _SCALARS:
+        if name in raw:
+            yield ScalarWish(policy=policy, part=part, if_null=if_null, name=name, value=raw[name])
+    for toleration in raw.get("tolerations", []):
+        yield TolerationWish(policy=policy, part=part, if_null=if_null, toleration=toleration)
+    affinity = raw.get("affinity", {})
+    terms = affinity.get("nodeAffinity", {}).get(REQUIRED, {}).get("nodeSelectorTerms")
+    if terms:
+        yield RequiredWish(policy=policy, part=part, if_null=if_null, terms=tuple(terms))
+    for name, (kind, key) in AFFINITY_LISTS.items():
+        entries = affinity.get(kind, {}).get(key)
+        if entries:
+            yield ListWish(
+                policy=policy, part=part, if_null=if_null, name=name, entries=tuple(entries)
+            )
+    for constraint in raw.get("topologySpreadConstraints", []):
+        yield SpreadWish(policy=policy, part=part, if_null=if_null, constraint=constraint)
+    for wish in placement.capacity or ():
+        yield CapacityWish(
+            policy=policy,
+            part=part,
+            if_null=if_null,
+            capacity=classes[wish.class_name],
+            mode=wish.mode,
+            weight=wish.weight or classes_of.DEFAULT_WEIGHT,
+        )

@@ -1,0 +1,48 @@
+"""From files to a policy set, or to everything that is wrong with them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from webhook.errors import InvalidDocuments
+from webhook.policy import checks, source
+from webhook.policy.model import PlacementPolicy
+from webhook.policy.policy_set import PolicySet, content_hash
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.policy.findings import Finding
+
+
+class Loaded(NamedTuple):
+    """A policy set, and the warnings that go with it, ordered by place."""
+
+    policies: PolicySet
+    warnings: tuple[Finding, ...]
+
+
+def load(files: Mapping[str, bytes]) -> Loaded:
+    """The policy set of all documents in the files, given by name.
+
+    Raises InvalidDocuments with every finding, warnings included, if one of them is an error.
+    """
+    documents = source.parse(files)
+    good = documents.documents
+    classes, wrong_classes = checks.compiled_classes(good)
+    # A class that is there but wrong is reported once, at the class, and not where it is named.
+    known = {d.model.name for d in good if d.model.kind == "CapacityClass"}
+    findings = sorted(
+        [
+            *documents.findings,
+            *checks.collisions(good),
+            *wrong_classes,
+            *checks.unknown_classes(good, known),
+            *checks.written_and_read(good),
+        ]
+    )
+    if any(finding.severity == "error" for finding in findings):
+        raise InvalidDocuments(findings)
+    policies = [d.model for d in good if isinstance(d.model, PlacementPolicy)]
+    policy_set = PolicySet(policies, classes, content_hash([d.model for d in good]))
+    return Loaded(policy_set, tuple(findings))

@@ -1,0 +1,79 @@
+"""Which operating system a policy's nodes run, and for which one a pod is bound.
+
+A policy that sends pods to Linux nodes has no business with a Windows pod, and the other way round:
+it takes no part. Source: the label kubernetes.io/os, and v1.PodOS.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook import names
+from webhook.placement.wishes import PARTS, CapacityWish, MemberWish, RequiredWish, Wish
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from webhook.placement.pod import PodPlacement
+    from webhook.placement.shapes import Term
+
+
+def of_pod(pod: PodPlacement) -> str | None:
+    """What the pod says: its os, its nodeSelector, or every term of its required affinity."""
+    return (
+        pod.operating_system
+        or pod.node_selector.get(names.OS_LABEL)
+        or (_of_terms(pod.required) if pod.required else None)
+    )
+
+
+def of_wishes(wishes: Iterable[Wish]) -> tuple[int, str] | None:
+    """The first that the wishes name, and the rank of the part that names it (0: requirements)."""
+    found: list[tuple[int, str]] = []
+    for wish in wishes:
+        system = _of_wish(wish)
+        if system is not None:
+            found.append((PARTS.index(wish.part), system))
+    return min(found, default=None)
+
+
+def _of_wish(wish: Wish) -> str | None:
+    match wish:
+        case MemberWish() if wish.map == "nodeSelector" and wish.key == names.OS_LABEL:
+            return str(wish.value)
+        case RequiredWish():
+            return _of_terms(wish.terms)
+        case CapacityWish() if wish.mode == "Constrain":
+            return _of_terms(wish.capacity.inside)
+    return None
+
+
+def _of_terms(terms: Sequence[Term]) -> str | None:
+    """The one operating system that every term names, or None."""
+    said = {_of_term(term) for term in terms}
+    return said.pop() if len(said) == 1 else None
+
+
+def _of_term(term: Term) -> str | None:
+    for requirement in term.get("matchExpressions") or ():
+        values = requirement.get("values") or []
+        if (requirement.get("key"), requirement.get("operator")) == (names.OS_LABEL, "In"):
+            return values[0] if len(values) == 1 else None
+    return None
+
+
+def same_system(
+    matched: tuple[int, ...], systems: Mapping[int, tuple[int, str]], pod: PodPlacement
+) -> tuple[int, ...]:
+    """Of the matched policies, by position, those whose nodes run the pod's operating system.
+
+    `systems` has what `of_wishes` says of each policy that names one. If the pod names none, the
+    policy that comes first in the fold decides for all.
+    """
+    named = [(systems[at], at) for at in matched if at in systems]
+    if not named:
+        return matched
+    wanted = of_pod(pod)
+    if wanted is None:
+        (_, wanted), _ = min(named, key=lambda item: (item[0][0], item[1]))
+    return tuple([at for at in matched if at not in systems or systems[at][1] == wanted])

@@ -1,0 +1,128 @@
+"""The policy set: all policies and classes, compiled once, never changed."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import orjson
+
+from webhook.placement.fold import fold
+from webhook.policy import compile as compiling
+from webhook.policy import operating_system
+from webhook.policy.conditions import Block, block
+from webhook.policy.index import Index
+from webhook.policy.match_model import Match
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.placement.bundle import Bundle
+    from webhook.placement.capacity import CapacityClass
+    from webhook.placement.wishes import Wish
+    from webhook.policy.model import PlacementPolicy, PolicyDocument
+    from webhook.policy.subject import Subject
+
+# Which policies match together is a matter of the set's few policies, not of the many pods; the
+# bound is against sets where it is not.
+_REMEMBERED_BUNDLES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """One compiled policy."""
+
+    name: str
+    priority: int
+    description: str
+    enforced: bool
+    match: Block
+    exclude: tuple[Block, ...]
+    wishes: tuple[Wish, ...]
+
+    def matches(self, subject: Subject) -> bool:
+        """Whether the policy is for the pod."""
+        if not self.match.holds(subject):
+            return False
+        return not (self.exclude and any(part.holds(subject) for part in self.exclude))
+
+    def failed(self, subject: Subject) -> str | None:
+        """Why the policy is not for the pod: the very condition; None if it is."""
+        reason = self.match.failed(subject)
+        if reason is not None:
+            return f"match.{reason}"
+        for at, part in enumerate(self.exclude):
+            if part.holds(subject):
+                return f"exclude[{at}] holds: {', '.join(c.name for c in part.conditions)}"
+        return None
+
+
+class PolicySet:
+    """Policies in their order (priority, higher first, then name), and the classes they name.
+
+    `hash` is of the content alone: the same documents in any order and any files give the same.
+    `systems` has the operating system of the nodes of each policy, by position, that names one.
+    """
+
+    __slots__ = ("_bundles", "_index", "classes", "hash", "policies", "systems")
+
+    def __init__(
+        self,
+        policies: Sequence[PlacementPolicy],
+        classes: Mapping[str, CapacityClass],
+        content_hash: str,
+    ) -> None:
+        ordered = sorted(policies, key=lambda p: (-p.spec.priority, p.name))
+        self.policies: tuple[Policy, ...] = tuple(_compiled(p, classes) for p in ordered)
+        self.systems = {
+            at: system
+            for at, policy in enumerate(self.policies)
+            if (system := operating_system.of_wishes(policy.wishes)) is not None
+        }
+        self.classes = dict(classes)
+        self.hash = content_hash
+        self._index = Index([p.spec.match or Match() for p in ordered])
+        self._bundles: dict[tuple[int, ...], Bundle] = {}
+
+    def matching(self, subject: Subject) -> tuple[int, ...]:
+        """The positions of the policies that match, in their order."""
+        policies = self.policies
+        return tuple(
+            [at for at in self._index.candidates(subject) if policies[at].matches(subject)]
+        )
+
+    def bundle(self, positions: tuple[int, ...]) -> Bundle:
+        """The bundle of the policies at these positions."""
+        bundle = self._bundles.get(positions)
+        if bundle is None:
+            policies = [self.policies[at] for at in positions]
+            bundle = fold([p.name for p in policies], [w for p in policies for w in p.wishes])
+            if len(self._bundles) >= _REMEMBERED_BUNDLES:
+                self._bundles.clear()
+            self._bundles[positions] = bundle
+        return bundle
+
+
+def _compiled(policy: PlacementPolicy, classes: Mapping[str, CapacityClass]) -> Policy:
+    return Policy(
+        name=policy.name,
+        priority=policy.spec.priority,
+        description=policy.spec.description or "",
+        enforced=policy.spec.enforcement == "Enforce",
+        match=block(policy.spec.match or Match()),
+        exclude=tuple(block(part) for part in policy.spec.exclude),
+        wishes=compiling.wishes(policy, classes),
+    )
+
+
+def content_hash(documents: Sequence[PolicyDocument]) -> str:
+    """SHA-256 of what the documents say, in hexadecimal; their order and layout do not count."""
+    contents = sorted(
+        orjson.dumps(
+            [d.kind, d.name, d.spec.model_dump(by_alias=True, exclude_none=True)],
+            option=orjson.OPT_SORT_KEYS,
+        )
+        for d in documents
+    )
+    return hashlib.sha256(b"\n".join(contents)).hexdigest()

@@ -1,0 +1,59 @@
+"""What a policy's conditions are asked about: one pod of a run, and where it comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.identity import Identity
+    from webhook.placement.shapes import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A pod of a run. `resources` are those that some container requests more than none of."""
+
+    namespace: str
+    namespace_labels: Mapping[str, str]
+    labels: Mapping[str, str]
+    identity: Identity
+    resources: frozenset[str]
+    volumes: frozenset[str]
+
+
+def resources(spec: JsonObject) -> frozenset[str]:
+    """The resources that containers of a v1.PodSpec request; a limit alone requests as much.
+
+    Source: the API server's defaulting of requests from limits, k8s.io/kubernetes/pkg/apis/core/v1.
+    """
+    found: set[str] = set()
+    for containers in ("initContainers", "containers"):
+        for container in _objects(spec.get(containers)):
+            asked = container.get("resources")
+            if isinstance(asked, dict):
+                for part in ("limits", "requests"):
+                    amounts = asked.get(part)
+                    if isinstance(amounts, dict):
+                        found.update(name for name, amount in amounts.items() if _some(amount))
+    return frozenset(found)
+
+
+def volumes(spec: JsonObject) -> frozenset[str]:
+    """The types of a pod's volumes: the member of each v1.Volume that is not its name."""
+    found: set[str] = set()
+    for volume in _objects(spec.get("volumes")):
+        found.update(key for key, value in volume.items() if key != "name" and value is not None)
+    return frozenset(found)
+
+
+def _objects(value: Any) -> list[JsonObject]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _some(amount: object) -> bool:
+    """Whether a quantity is more than nothing; "0" and "0Gi" are nothing."""
+    digits = str(amount).lstrip("+-").rstrip("EPTGMKikmunbe")
+    return digits.strip("0.") != ""
