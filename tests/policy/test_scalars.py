@@ -1,7 +1,7 @@
 """Plain scalars are what kubectl takes them for, or disputed where readers differ."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webhook.policy.scalars import Disputed, plain
@@ -85,6 +85,7 @@ def test_everything_else_is_text(text: str) -> None:
     assert plain(text) == text
 
 
+@settings(deadline=None)
 @given(st.text() | st.from_regex(r"[-+.0-9eExob_]{1,100}", fullmatch=True))
 def test_any_text_has_a_value(text: str) -> None:
     """No text makes the reader fail, and text that stays text stays the same."""

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webhook.placement.schema import LabelSelector
@@ -141,6 +141,7 @@ def model_of(data: dict[str, Any], labels: dict[str, str]) -> bool:
     return True
 
 
+@settings(deadline=None)
 @given(
     data=st.fixed_dictionaries(
         {

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webhook.errors import InvalidDocuments
@@ -222,6 +222,7 @@ def test_a_document_tells_where_a_path_stands() -> None:
     )
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=400))
 def test_no_bytes_make_reading_fail(content: bytes) -> None:
     """Whatever is in a file, the answer is documents and findings."""
@@ -254,6 +255,7 @@ SNIPPETS = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(SNIPPETS, max_size=40).map("".join))
 def test_no_mixture_of_yaml_makes_reading_fail(text: str) -> None:
     """Pieces of YAML in any order, valid or not, are read or reported."""
@@ -307,6 +309,7 @@ POLICIES = st.fixed_dictionaries(
 )
 
 
+@settings(deadline=None)
 @given(
     STRUCTURES | POLICIES | st.lists(POLICIES).map(lambda items: {"kind": "List", "items": items})
 )
@@ -317,6 +320,7 @@ def test_no_structure_makes_reading_fail(data: Any) -> None:
     assert found.documents or found.findings or not data or data.get("kind") == "List"
 
 
+@settings(deadline=None)
 @given(st.permutations(["a.yaml", "b.yaml", "c.yaml"]))
 def test_the_order_of_files_changes_nothing(order: list[str]) -> None:
     """A folder is read the same whatever order the file system lists it in."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from webhook import names
 from webhook.placement.schema.base import Problem, Strict, own_error
@@ -54,6 +54,10 @@ class Metadata(Strict):
 
 class PolicySpec(Strict):
     """Which pods a policy matches, and the placement that it gives them."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"anyOf": [{"required": [part]} for part in PARTS]},
+    )
 
     description: str | None = Field(
         default=None, description="What the policy is for, in a sentence or two."
@@ -110,10 +114,10 @@ class PolicySpec(Strict):
 
 
 class PlacementPolicy(Strict):
-    """Which pods of machine-learning runs it matches, and the placement that it gives them."""
+    """A policy: which pods it matches, and the placement that it gives them."""
 
-    api_version: Literal["fairlead.dev/v1alpha1"] = Field(description="fairlead.dev/v1alpha1")
-    kind: Literal["PlacementPolicy"] = Field(description="PlacementPolicy")
+    api_version: Literal["fairlead.dev/v1alpha1"] = Field(description="The version of this form.")
+    kind: Literal["PlacementPolicy"] = Field(description="The kind of this document.")
     metadata: Metadata = Field(description="The policy's name.")
     spec: PolicySpec = Field(description="What the policy says.")
     status: Any = Field(default=None, exclude=True, description="Set by Fairlead; not read.")
@@ -126,6 +130,10 @@ class PlacementPolicy(Strict):
 
 class Shape(Strict):
     """One way in which a node of the class looks: all of its labels and expressions hold."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"anyOf": [{"required": ["labels"]}, {"required": ["matchExpressions"]}]},
+    )
 
     labels: dict[LabelKey, LabelValue] | None = Field(
         default=None, description="Labels that the node has."
@@ -150,6 +158,10 @@ class Shape(Strict):
 class CapacityClassSpec(Strict):
     """The nodes of a class: those of one of the shapes, or all but those of another class."""
 
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": ["nodes"]}, {"required": ["complementOf"]}]},
+    )
+
     nodes: list[Shape] | None = Field(
         default=None,
         min_length=1,
@@ -172,8 +184,8 @@ class CapacityClassSpec(Strict):
 class CapacityClass(Strict):
     """A named kind of node, such as spot, told by node labels and taints."""
 
-    api_version: Literal["fairlead.dev/v1alpha1"] = Field(description="fairlead.dev/v1alpha1")
-    kind: Literal["CapacityClass"] = Field(description="CapacityClass")
+    api_version: Literal["fairlead.dev/v1alpha1"] = Field(description="The version of this form.")
+    kind: Literal["CapacityClass"] = Field(description="The kind of this document.")
     metadata: Metadata = Field(description="The class's name.")
     spec: CapacityClassSpec = Field(description="How the class's nodes are told from others.")
     status: Any = Field(default=None, exclude=True, description="Set by Fairlead; not read.")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError
 from pydantic_core import InitErrorDetails
 
 from webhook.placement.schema.affinity import Affinity, Weight
@@ -24,6 +24,13 @@ _NO_PATCH_STRATEGY = (
 
 class CapacityWish(Strict):
     """What a pod has to do with one capacity class."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "if": {"required": ["weight"]},
+            "then": {"properties": {"mode": {"const": "Prefer"}}},
+        },
+    )
 
     class_name: ObjectName = Field(
         # `alias` alone would make `class` the name in code too, where it cannot be written.

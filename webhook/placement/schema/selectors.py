@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from webhook.placement.label_values import int64
 from webhook.placement.schema.base import Problem, Strict, shown
@@ -100,6 +100,12 @@ class NodeFieldRequirement(Strict):
 
 class NodeSelectorTerm(Strict):
     """Expressions on one node that must all hold."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [{"required": ["matchExpressions"]}, {"required": ["matchFields"]}]
+        },
+    )
 
     match_expressions: list[NodeSelectorRequirement] | None = Field(
         default=None, description="Expressions on the node's labels; all must hold."

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from webhook.placement.schema.base import Problem, Strict
 from webhook.placement.schema.syntax import LabelKey, LabelValue
@@ -26,6 +26,17 @@ class Taint(Strict):
 
 class Toleration(Strict):
     """Lets a pod onto nodes that have a taint. It draws the pod to none."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [
+                {"required": ["key"]},
+                {"required": ["operator"], "properties": {"operator": {"const": "Exists"}}},
+            ],
+            "if": {"required": ["tolerationSeconds"]},
+            "then": {"required": ["effect"], "properties": {"effect": {"const": "NoExecute"}}},
+        },
+    )
 
     key: LabelKey | None = Field(
         default=None,

@@ -1,0 +1,100 @@
+"""Documents that use every field, for tests that compare readers."""
+
+EVERYTHING = """\
+apiVersion: fairlead.dev/v1alpha1
+kind: CapacityClass
+metadata: {name: spot}
+spec:
+  nodes:
+  - labels: {cloud.google.com/gke-spot: "true"}
+    taints: [{key: cloud.google.com/gke-spot, value: "true", effect: NoSchedule}]
+  - matchExpressions:
+    - {key: pool, operator: In, values: [a, b]}
+    - {key: stable, operator: DoesNotExist}
+    taints: [{key: preemptible, effect: NoExecute}]
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: CapacityClass
+metadata: {name: on-demand, labels: {a: b}, annotations: {a/b: any text}, generation: 3}
+spec: {complementOf: spot}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: everything}
+spec:
+  description: Every field once.
+  enforcement: Audit
+  priority: -5
+  match:
+    namespaces: [research, "ml-*"]
+    namespaceSelector: {matchLabels: {tier: batch}}
+    podSelector: {matchExpressions: [{key: stage, operator: NotIn, values: [debug]}]}
+    kinds: [experiment, job]
+    frameworks: [tensorflow]
+    roles: [worker]
+    replicaIndexes: [0, 1]
+    coordinator: false
+    resources: [nvidia.com/gpu]
+    volumes: [persistentVolumeClaim]
+  exclude:
+  - {namespaces: [research], podSelector: {matchLabels: {debug: ""}}}
+  defaults:
+    patchStrategy: IsNull
+    nodeSelector: {pool: experiments}
+    tolerations:
+    - {operator: Exists, effect: NoExecute, tolerationSeconds: 30}
+    - {key: spot, value: "true"}
+    priorityClassName: low
+    schedulerName: volcano
+    runtimeClassName: gvisor
+  overrides:
+    affinity:
+      nodeAffinity:
+        requiredDuringSchedulingIgnoredDuringExecution:
+          nodeSelectorTerms:
+          - matchExpressions: [{key: cpus, operator: Gt, values: ["8"]}]
+            matchFields: [{key: metadata.name, operator: NotIn, values: [n1]}]
+        preferredDuringSchedulingIgnoredDuringExecution:
+        - weight: 1
+          preference: {matchExpressions: [{key: gpu, operator: Exists}]}
+      podAffinity:
+        preferredDuringSchedulingIgnoredDuringExecution:
+        - weight: 100
+          podAffinityTerm: {topologyKey: zone, namespaceSelector: {}, namespaces: [ml]}
+      podAntiAffinity:
+        requiredDuringSchedulingIgnoredDuringExecution:
+        - topologyKey: kubernetes.io/hostname
+          labelSelector: {matchLabels: {app: ps}}
+          matchLabelKeys: [run]
+          mismatchLabelKeys: [tenant]
+    topologySpreadConstraints:
+    - maxSkew: 1
+      minDomains: 2
+      topologyKey: zone
+      whenUnsatisfiable: DoNotSchedule
+      nodeAffinityPolicy: Honor
+      nodeTaintsPolicy: Ignore
+      labelSelector: {}
+      matchLabelKeys: [run]
+    capacity:
+    - {class: spot, mode: Prefer, weight: 80}
+    - {class: on-demand, mode: Allow}
+  requirements:
+    labels: {team: vision}
+    annotations: {Example.com/note: "any text: at all"}
+    securityContext:
+      runAsUser: 1000
+      runAsGroup: 1000
+      runAsNonRoot: true
+      fsGroup: 2000
+      fsGroupChangePolicy: OnRootMismatch
+      supplementalGroups: [3000]
+      supplementalGroupsPolicy: Strict
+      seccompProfile: {type: Localhost, localhostProfile: p.json}
+      appArmorProfile: {type: RuntimeDefault}
+      seLinuxOptions: {user: u, role: r, type: t, level: s0}
+      seLinuxChangePolicy: Recursive
+      sysctls: [{name: net.core.somaxconn, value: "1024"}]
+      windowsOptions: {runAsUserName: u, hostProcess: false}
+status: {conditions: []}
+"""
