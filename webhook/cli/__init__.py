@@ -59,7 +59,7 @@ def fairlead() -> None:
       fairlead check policies/                    are these policies right?
       fairlead mutate -f pod.yaml --policies DIR  what would this pod become?
       fairlead explain -f pod.yaml --policies DIR and why?
-    """  # noqa: D301  \b is click's mark for a block that is not to be wrapped
+    """
 
 
 def main() -> None:
