@@ -87,7 +87,8 @@ class FakeApi:
     requests: list[Request] = field(default_factory=list)
     url: str = ""
 
-    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the one request of a connection."""
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
             first, *lines = head.strip().split("\r\n")
@@ -98,8 +99,8 @@ class FakeApi:
             request = Request(method, parts.path, dict(parse_qsl(parts.query)), headers, body)
             self.requests.append(request)
             await self.handler(request, Answer(writer))
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass  # the client went away, or the test is over
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass  # the client went away
         finally:
             writer.close()
 
@@ -110,11 +111,10 @@ async def fake_api(
 ) -> AsyncIterator[FakeApi]:
     """Serve on a free port of loopback."""
     api = FakeApi(handler)
-    tasks: set[asyncio.Task[None]] = set()
+    open_connections: dict[asyncio.StreamWriter, asyncio.Task[None]] = {}
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.create_task(api._connection(reader, writer))  # noqa: SLF001 (its own module)
-        tasks.add(task)
+        open_connections[writer] = asyncio.create_task(api.connection(reader, writer))
 
     server = await asyncio.start_server(accept, "127.0.0.1", 0)
     host, port = server.sockets[0].getsockname()
@@ -123,10 +123,16 @@ async def fake_api(
         yield api
     finally:
         server.close()
-        for task in tasks:
+        for _ in range(10):
+            await asyncio.sleep(0)  # what was accepted just now becomes a connection
+        for writer, task in open_connections.items():
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+            writer.transport.abort()
+        failures = await asyncio.gather(*open_connections.values(), return_exceptions=True)
         await server.wait_closed()
+    for failure in failures:
+        if isinstance(failure, Exception):
+            raise failure
 
 
 def write_kubeconfig(folder: Path, server: str, **user: Any) -> Path:

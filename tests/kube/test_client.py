@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
 import json
-import logging
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from kubernetes.aio.config import incluster_config
 
-from tests.kube.fake_api import Answer, FakeApi, Request, client_of, fake_api, write_kubeconfig
+from tests.kube.fake_api import Answer, Request, client_of, fake_api, write_kubeconfig
 from webhook.errors import ClusterError
 from webhook.kube.client import Client, PatchType, connect
 from webhook.kube.config import load
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-SECRET = "s3cret-token-of-nobody"
 
 
 async def echo(_: Request, answer: Answer) -> None:
@@ -156,159 +150,6 @@ def test_an_answer_cut_off_is_no_answer(tmp_path: Path) -> None:
             with pytest.raises(ClusterError) as caught:
                 await client.create("/a", {})
             assert caught.value.status is None
-
-    asyncio.run(run())
-
-
-class Door:
-    """Lets in who has the token of the day."""
-
-    def __init__(self, token: str) -> None:
-        self.token = token
-
-    async def __call__(self, request: Request, answer: Answer) -> None:
-        if request.headers.get("authorization", "").casefold() == f"bearer {self.token}":
-            await answer.json({"kind": "Thing"})
-        else:
-            await answer.status(401, "Unauthorized", "Unauthorized")
-
-
-def test_a_token_that_expired_is_read_anew(tmp_path: Path) -> None:
-    """After a 401 the credentials are read again, once, and the call repeated with them."""
-
-    async def run() -> None:
-        door = Door("first")
-        async with fake_api(door) as api, client_of(api, tmp_path, token="first") as client:
-            await client.get("/a")
-            door.token = "second"
-            write_kubeconfig(tmp_path, api.url, token="second")
-            await asyncio.gather(*(client.get("/a") for _ in range(5)))
-            await client.get("/a")
-            refused = [x for x in api.requests if x.headers["authorization"] == "Bearer first"]
-            assert 1 + 1 <= len(refused) <= 1 + 5
-            assert len(api.requests) == len(refused) + 5 + 1
-
-    asyncio.run(run())
-
-
-def test_a_credential_that_did_not_change_is_not_tried_twice(tmp_path: Path) -> None:
-    """Then the 401 is the answer."""
-
-    async def run() -> None:
-        async with (
-            fake_api(Door("right")) as api,
-            client_of(api, tmp_path, token="wrong") as client,
-        ):
-            with pytest.raises(ClusterError) as caught:
-                await client.get("/a")
-            assert caught.value.status == 401
-            assert len(api.requests) == 1
-
-    asyncio.run(run())
-
-
-def inside(api: FakeApi, mount: Path) -> Client:
-    """A client as in a pod, but that it speaks plain HTTP to the fake server."""
-    port = api.url.rpartition(":")[2]
-    environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": port}
-
-    async def credentials() -> Any:
-        configuration: Any = await load(None, environ=environ, service_account=mount)
-        configuration.ssl_ca_cert = None
-        renew = configuration.refresh_api_key_hook
-
-        def in_plain(target: Any) -> None:
-            renew(target)
-            target.host, target.refresh_api_key_hook = api.url, in_plain
-
-        configuration.refresh_api_key_hook = in_plain
-        configuration.host = api.url
-        return configuration
-
-    return Client(credentials)
-
-
-def test_a_pods_token_that_was_rotated_is_used_after_a_401(tmp_path: Path) -> None:
-    """The mounted file changes while the pod runs; a newline at its end does no harm."""
-
-    async def run() -> None:
-        door = Door("first")
-        (tmp_path / "ca.crt").write_text("a certificate\n")
-        (tmp_path / "token").write_text("first\n")
-        async with fake_api(door) as api, inside(api, tmp_path) as client:
-            await client.get("/a")
-            (tmp_path / "token").write_text("second")
-            door.token = "second"
-            await client.get("/a")
-
-    asyncio.run(run())
-
-
-def test_a_pods_token_is_read_again_each_minute(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Before the old one expires, and without a 401."""
-    now = [datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)]
-    clock = SimpleNamespace(
-        datetime=SimpleNamespace(now=lambda: now[0]), timedelta=datetime.timedelta
-    )
-    monkeypatch.setattr(incluster_config, "datetime", clock)
-
-    async def run() -> list[str]:
-        (tmp_path / "ca.crt").write_text("a certificate\n")
-        (tmp_path / "token").write_text("first")
-        async with fake_api(echo) as api, inside(api, tmp_path) as client:
-            await client.get("/a")
-            (tmp_path / "token").write_text("second")
-            await client.get("/a")
-            now[0] += datetime.timedelta(seconds=61)
-            await client.get("/a")
-            return [request.headers["authorization"] for request in api.requests]
-
-    assert asyncio.run(run()) == ["bearer first", "bearer first", "bearer second"]
-
-
-def test_no_token_is_ever_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Neither errors nor logs at their most talkative hold a credential."""
-    caplog.set_level(logging.DEBUG)
-
-    async def misbehave(request: Request, answer: Answer) -> None:
-        match request.path:
-            case "/refused":
-                await answer.status(403, "Forbidden", "no")
-            case "/html":
-                await answer.raw(b"<html>")
-            case "/loop":
-                await answer.raw(b"", 302, Location="/loop")
-            case "/cut":
-                await answer.begin()
-            case _:
-                await answer.raw(b"", 200, Content_Length="x")
-
-    async def run() -> list[ClusterError]:
-        errors = []
-        async with fake_api(misbehave) as api, client_of(api, tmp_path, token=SECRET) as client:
-            for path in ("/refused", "/html", "/loop", "/cut", "/nonsense"):
-                with pytest.raises(ClusterError) as caught:
-                    await client.get(path)
-                errors.append(caught.value)
-        return errors
-
-    for error in asyncio.run(run()):
-        assert SECRET not in str(error)
-        assert error.__cause__ is None
-    assert SECRET not in caplog.text
-
-
-def test_a_netrc_file_does_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An entry there for the API server's host is not ours."""
-    netrc = tmp_path / "netrc"
-    netrc.write_text("machine 127.0.0.1 login somebody password something\n")
-    monkeypatch.setenv("NETRC", str(netrc))
-
-    async def run() -> None:
-        async with fake_api(Door("mine")) as api, client_of(api, tmp_path, token="mine") as client:
-            await client.get("/a")
 
     asyncio.run(run())
 

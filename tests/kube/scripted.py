@@ -1,0 +1,125 @@
+"""A reflector on a collection whose lists and watches go as a test has written them."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from tests.kube.fake_api import Answer, FakeApi, Request, client_of, fake_api
+from webhook.kube.cache import Cache
+from webhook.kube.reflector import Reflector
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from pathlib import Path
+
+
+def thing(name: str, version: int, value: str = "") -> dict[str, Any]:
+    """An object of the collection."""
+    return {"metadata": {"name": name, "resourceVersion": str(version)}, "value": value}
+
+
+def listing(version: int, *things: dict[str, Any]) -> Callable[[Answer], Awaitable[None]]:
+    """A list of one page."""
+
+    async def step(answer: Answer) -> None:
+        await answer.json({"metadata": {"resourceVersion": str(version)}, "items": list(things)})
+
+    return step
+
+
+def events(
+    *seen: tuple[str, dict[str, Any]], ends: bool = True
+) -> Callable[[Answer], Awaitable[None]]:
+    """A watch with these events, which the server then ends well, or leaves open."""
+
+    async def step(answer: Answer) -> None:
+        await answer.begin()
+        for kind, item in seen:
+            await answer.event(kind, item)
+        if not ends:
+            await asyncio.sleep(1000)
+        await answer.end()
+
+    return step
+
+
+def refused(code: int, reason: str = "", **headers: str) -> Callable[[Answer], Awaitable[None]]:
+    """An answer that is no list and no watch."""
+
+    async def step(answer: Answer) -> None:
+        await answer.status(code, reason, "as the test wants it", **headers)
+
+    return step
+
+
+@dataclass
+class Stage:
+    """What a test looks at. When the last written step is done, the server leaves watches open."""
+
+    api: FakeApi
+    cache: Cache[str]
+    reflector: Reflector[str]
+    running: asyncio.Task[None] | None = None
+    pauses: list[float] = field(default_factory=list)
+    now: float = 1000.0
+
+    @property
+    def watches(self) -> list[Request]:
+        return [request for request in self.api.requests if request.is_watch]
+
+    @property
+    def lists(self) -> list[Request]:
+        return [request for request in self.api.requests if not request.is_watch]
+
+    def values(self) -> dict[str, str]:
+        return dict(self.cache.items())
+
+
+@asynccontextmanager
+async def stage(
+    folder: Path,
+    *,
+    lists: list[Callable[[Answer], Awaitable[None]]],
+    watches: list[Callable[[Answer], Awaitable[None]]],
+    silence: float = 30.0,
+    pauses: int = 100,
+) -> AsyncIterator[Stage]:
+    """Run a reflector against the script; after `pauses` pauses it sleeps for good."""
+    first, *_ = lists
+
+    async def handle(request: Request, answer: Answer) -> None:
+        steps = watches if request.is_watch else lists
+        if steps:
+            await steps.pop(0)(answer)
+        elif request.is_watch:
+            await events(ends=False)(answer)
+        else:
+            await first(answer)
+
+    async with fake_api(handle) as api, client_of(api, folder) as client:
+        cache: Cache[str] = Cache(lambda seen: str(seen["value"]), clock=lambda: played.now)
+
+        async def sleep(seconds: float) -> None:
+            played.pauses.append(seconds)
+            await asyncio.sleep(0 if len(played.pauses) < pauses else 1000)
+
+        reflector = Reflector(
+            client,
+            "/things",
+            cache,
+            silence=silence,
+            clock=lambda: played.now,
+            sleep=sleep,
+            random=Random(1),
+        )
+        played = Stage(api, cache, reflector)
+        played.running = asyncio.create_task(reflector.run())
+        try:
+            yield played
+        finally:
+            played.running.cancel()
+            await asyncio.wait([played.running])

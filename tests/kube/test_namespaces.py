@@ -1,0 +1,201 @@
+"""The labels of namespaces, as the webhook asks for them."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.kube.fake_api import Answer, FakeApi, Request, client_of, fake_api
+from webhook.errors import NotSynced
+from webhook.kube.namespaces import PATH, Namespaces
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from pathlib import Path
+
+
+def namespace(name: str, **labels: str) -> dict[str, Any]:
+    return {
+        "kind": "Namespace",
+        "metadata": {"name": name, "resourceVersion": "5", "labels": labels, "uid": "u"},
+        "spec": {"finalizers": ["kubernetes"]},
+    }
+
+
+@asynccontextmanager
+async def watched(
+    folder: Path, live: Callable[[Request, Answer], Awaitable[None]], *, watch: bool = True
+) -> AsyncIterator[tuple[FakeApi, Namespaces]]:
+    """Namespaces of a server that lists `research`, and answers single reads as `live` does."""
+
+    async def handle(request: Request, answer: Answer) -> None:
+        if request.path != PATH:
+            await live(request, answer)
+        elif request.is_watch:
+            await answer.begin()
+            await asyncio.sleep(1000)
+        else:
+            items = [namespace("research", tier="batch"), namespace("bare")]
+            items[1]["metadata"].pop("labels")
+            await answer.json({"metadata": {"resourceVersion": "9"}, "items": items})
+
+    async with fake_api(handle) as api, client_of(api, folder) as client:
+        namespaces = Namespaces(client, timeout=0.5)
+        running = asyncio.create_task(namespaces.run()) if watch else None
+        try:
+            if running:
+                await namespaces.cache.wait_synced()
+            yield api, namespaces
+        finally:
+            if running:
+                running.cancel()
+                with suppress(asyncio.CancelledError):
+                    await running
+
+
+async def nobody_asks(request: Request, _: Answer) -> None:
+    raise AssertionError(request.path)
+
+
+def test_labels_that_are_known_cost_no_request(tmp_path: Path) -> None:
+    """Both ways of asking answer from memory; a namespace without labels has none."""
+
+    async def run() -> None:
+        async with watched(tmp_path, nobody_asks) as (_, namespaces):
+            assert namespaces.peek("research") == {"tier": "batch"}
+            assert await namespaces.labels("research") == {"tier": "batch"}
+            assert namespaces.peek("bare") == {}
+            assert await namespaces.labels("bare") == {}
+
+    asyncio.run(run())
+
+
+def test_only_labels_are_remembered(tmp_path: Path) -> None:
+    """Memory is bounded by what policies can match."""
+
+    async def run() -> None:
+        async with watched(tmp_path, nobody_asks) as (_, namespaces):
+            assert dict(namespaces.cache.items()) == {"research": {"tier": "batch"}, "bare": {}}
+
+    asyncio.run(run())
+
+
+def test_a_namespace_not_seen_yet_is_asked_for(tmp_path: Path) -> None:
+    """Also before the first list; the answer is not remembered, for the watch brings the truth."""
+
+    async def live(request: Request, answer: Answer) -> None:
+        await answer.json(namespace(request.path.rpartition("/")[2], tier="new"))
+
+    async def run(watch: bool) -> None:
+        async with watched(tmp_path, live, watch=watch) as (api, namespaces):
+            assert namespaces.peek("fresh") is None
+            assert await namespaces.labels("fresh") == {"tier": "new"}
+            assert namespaces.peek("fresh") is None
+            assert api.requests[-1].path == "/api/v1/namespaces/fresh"
+
+    asyncio.run(run(True))
+    asyncio.run(run(False))
+
+
+def test_many_pods_in_a_new_namespace_make_one_request(tmp_path: Path) -> None:
+    """Those who wait for one answer share it, and one that goes away takes it from nobody."""
+
+    async def run() -> None:
+        release = asyncio.Event()
+
+        async def live(_: Request, answer: Answer) -> None:
+            await release.wait()
+            await answer.json(namespace("fresh", tier="new"))
+
+        async with watched(tmp_path, live, watch=False) as (api, namespaces):
+            asking = [asyncio.create_task(namespaces.labels("fresh")) for _ in range(50)]
+            await asyncio.sleep(0)
+            asking.pop(0).cancel()
+            release.set()
+            assert await asyncio.gather(*asking) == [{"tier": "new"}] * 49
+            assert len(api.requests) == 1
+            await namespaces.labels("fresh")
+            assert len(api.requests) == 2
+
+    asyncio.run(run())
+
+
+def test_nobody_waits_any_more_and_the_read_fails(tmp_path: Path) -> None:
+    """Then the failure is nobody's, and asyncio has nothing to complain of."""
+
+    async def run() -> list[object]:
+        complaints: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, said: complaints.append(said))
+
+        async def live(_: Request, answer: Answer) -> None:
+            await answer.status(500, "InternalError", "broken")
+
+        async with watched(tmp_path, live, watch=False) as (_, namespaces):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0):
+                    await namespaces.labels("fresh")
+            with pytest.raises(NotSynced):
+                await namespaces.labels("fresh")
+        return complaints
+
+    assert asyncio.run(run()) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "text"), [(404, "does not know it yet"), (403, "403 Forbidden"), (500, "500")]
+)
+def test_labels_that_cannot_be_read_are_not_guessed(tmp_path: Path, code: int, text: str) -> None:
+    """Every refusal is an error that names the namespace and the cause."""
+
+    async def live(_: Request, answer: Answer) -> None:
+        await answer.status(code, "Forbidden" if code == 403 else "", "no")
+
+    async def run() -> None:
+        async with watched(tmp_path, live) as (_, namespaces):
+            with pytest.raises(NotSynced, match=f"^namespace fresh: .*{text}"):
+                await namespaces.labels("fresh")
+
+    asyncio.run(run())
+
+
+def test_a_server_that_does_not_answer_is_no_namespace_without_labels(tmp_path: Path) -> None:
+    """The wait is short, for a pod's creation waits for it."""
+
+    async def live(_: Request, __: Answer) -> None:
+        await asyncio.sleep(1000)
+
+    async def run() -> None:
+        async with watched(tmp_path, live) as (_, namespaces):
+            with pytest.raises(NotSynced, match="did not answer in time"):
+                await namespaces.labels("fresh")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("name", ["", "..", ".", "a/b", "a?b", "A", "ü", "a\n", "x" * 64, "-a"])
+def test_a_name_that_no_namespace_can_have_is_never_sent(tmp_path: Path, name: str) -> None:
+    """It would read another path, whose object has no labels."""
+
+    async def run() -> None:
+        async with watched(tmp_path, nobody_asks) as (_, namespaces):
+            with pytest.raises(NotSynced, match="no namespace can have that name"):
+                await namespaces.labels(name)
+
+    asyncio.run(run())
+
+
+def test_an_answer_that_is_no_namespace_is_refused(tmp_path: Path) -> None:
+    """A proxy's friendly JSON has no labels either."""
+
+    async def live(_: Request, answer: Answer) -> None:
+        await answer.json({"status": "ok"})
+
+    async def run() -> None:
+        async with watched(tmp_path, live) as (_, namespaces):
+            with pytest.raises(NotSynced, match="something else"):
+                await namespaces.labels("fresh")
+
+    asyncio.run(run())

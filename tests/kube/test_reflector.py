@@ -1,0 +1,224 @@
+"""Keeping a cache current by list and watch."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.kube.fake_api import Answer, until
+from tests.kube.scripted import events, listing, refused, stage, thing
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GONE = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"}
+
+
+def bookmark(version: int) -> tuple[str, dict[str, Any]]:
+    return "BOOKMARK", {"kind": "Thing", "metadata": {"resourceVersion": str(version)}}
+
+
+def test_a_watch_begins_where_the_list_was(tmp_path: Path) -> None:
+    """It asks for bookmarks, and to be ended by the server after five to ten minutes."""
+
+    async def run() -> None:
+        async with stage(tmp_path, lists=[listing(10, thing("a", 5, "x"))], watches=[]) as played:
+            await played.cache.wait_synced()
+            await until(lambda: len(played.watches) == 1)
+            assert played.values() == {"a": "x"}
+            query = played.watches[0].query
+            assert query["resourceVersion"] == "10"
+            assert query["allowWatchBookmarks"] == "true"
+            assert 300 <= int(query["timeoutSeconds"]) <= 600
+            assert "timeout" not in query
+
+    asyncio.run(run())
+
+
+def test_events_change_the_cache(tmp_path: Path) -> None:
+    """Added, modified and deleted objects come, change and go."""
+    watch = events(
+        ("ADDED", thing("b", 11, "new")),
+        ("MODIFIED", thing("a", 12, "changed")),
+        ("DELETED", thing("c", 13, "last")),
+        ends=False,
+    )
+
+    async def run() -> None:
+        first = listing(10, thing("a", 5, "old"), thing("c", 6, "here"))
+        async with stage(tmp_path, lists=[first], watches=[watch]) as played:
+            await until(lambda: played.values() == {"a": "changed", "b": "new"})
+            assert played.reflector.last_error is None
+            assert (played.reflector.lists, played.reflector.watches) == (1, 1)
+
+    asyncio.run(run())
+
+
+def test_a_bookmark_moves_the_place_from_which_the_next_watch_begins(tmp_path: Path) -> None:
+    """Else a quiet collection's version would be compacted away."""
+
+    async def run() -> None:
+        watches = [events(bookmark(50)), events(("ADDED", thing("b", 60)), bookmark(70))]
+        async with stage(tmp_path, lists=[listing(10)], watches=watches) as played:
+            await until(lambda: len(played.watches) == 3)
+            assert [x.query["resourceVersion"] for x in played.watches] == ["10", "50", "70"]
+            assert len(played.lists) == 1
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("watch", [refused(410, "Expired"), events(("ERROR", GONE))])
+def test_a_version_that_is_gone_makes_it_list_again(tmp_path: Path, watch: Any) -> None:
+    """Told by the status or within the watch; what was deleted meanwhile is noticed."""
+
+    async def run() -> None:
+        lists = [listing(10, thing("a", 5), thing("b", 6, "x")), listing(90, thing("b", 6, "x"))]
+        async with stage(tmp_path, lists=lists, watches=[watch]) as played:
+            await until(lambda: len(played.watches) == 2)
+            assert played.values() == {"b": "x"}
+            assert played.watches[1].query["resourceVersion"] == "90"
+
+    asyncio.run(run())
+
+
+def test_a_version_that_is_always_gone_is_no_hot_loop(tmp_path: Path) -> None:
+    """Each further list waits longer."""
+
+    async def run() -> None:
+        watches = [refused(410, "Expired") for _ in range(20)]
+        async with stage(tmp_path, lists=[listing(10)], watches=watches, pauses=8) as played:
+            await until(lambda: len(played.pauses) == 8)
+            assert len(played.lists) == 8
+            assert all(pause >= 15.0 for pause in played.pauses[6:])
+
+    asyncio.run(run())
+
+
+def test_a_server_that_ends_each_watch_at_once_is_asked_ever_less_often(tmp_path: Path) -> None:
+    """No watch without a pause before it, and the pauses grow up to half a minute."""
+
+    async def run() -> None:
+        watches = [events(bookmark(11 + number)) for number in range(50)]
+        async with stage(tmp_path, lists=[listing(10)], watches=watches, pauses=10) as played:
+            await until(lambda: len(played.pauses) == 10)
+            assert len(played.watches) == 10
+            assert played.pauses[0] <= 1.2
+            assert all(15.0 <= pause <= 45.0 for pause in played.pauses[7:])
+
+    asyncio.run(run())
+
+
+def test_a_watch_that_lasted_is_followed_by_the_next_at_once(tmp_path: Path) -> None:
+    """The server ends every watch in the end: that is no failure."""
+
+    async def run() -> None:
+        async def long(answer: Answer) -> None:
+            await answer.begin()
+            played.now += 400.0
+            await answer.end()
+
+        async with stage(
+            tmp_path, lists=[listing(10)], watches=[long, long, long], pauses=1
+        ) as played:
+            await until(lambda: len(played.watches) == 4)
+            assert played.pauses == []
+
+    asyncio.run(run())
+
+
+def test_a_watch_that_says_nothing_is_given_up(tmp_path: Path) -> None:
+    """No bookmark for longer than bookmarks take: the connection is dead, whatever TCP thinks."""
+
+    async def run() -> None:
+        async with stage(tmp_path, lists=[listing(10)], watches=[], silence=0.05) as played:
+            await until(lambda: len(played.watches) == 2)
+            assert played.watches[1].query["resourceVersion"] == "10"
+            assert len(played.lists) == 1
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("asked", "least", "most"), [("70", 70.0, 70.0), ("9999", 300.0, 300.0)])
+def test_a_busy_server_is_left_alone_as_long_as_it_asks(
+    tmp_path: Path, asked: str, least: float, most: float
+) -> None:
+    """The watch then goes on where it was; but nobody may send it away for hours."""
+
+    async def run() -> None:
+        watches = [refused(429, "TooManyRequests", Retry_After=asked)]
+        async with stage(tmp_path, lists=[listing(10)], watches=watches) as played:
+            await until(lambda: len(played.watches) == 2)
+            assert least <= played.pauses[0] <= most
+            assert len(played.lists) == 1
+
+    asyncio.run(run())
+
+
+def test_after_some_failures_in_a_row_the_version_is_not_believed(tmp_path: Path) -> None:
+    """A restored etcd would answer 504 to it for ever."""
+
+    async def run() -> None:
+        watches = [refused(504, "Timeout") for _ in range(5)]
+        async with stage(tmp_path, lists=[listing(10), listing(3)], watches=watches) as played:
+            await until(lambda: len(played.watches) == 6)
+            assert [x.query["resourceVersion"] for x in played.watches] == ["10"] * 5 + ["3"]
+
+    asyncio.run(run())
+
+
+def test_a_list_that_fails_is_tried_again_and_the_reason_told(tmp_path: Path) -> None:
+    """Until then nothing is synced, and `last_error` says why."""
+
+    async def run() -> None:
+        lists = [refused(403, "Forbidden"), refused(500), listing(10, thing("a", 5, "x"))]
+        async with stage(tmp_path, lists=lists, watches=[], pauses=2) as played:
+            await until(lambda: len(played.pauses) == 2)
+            assert not played.cache.synced
+            assert played.reflector.last_error is not None
+            assert "GET /things: 500" in str(played.reflector.last_error)
+
+        lists = [refused(403, "Forbidden"), listing(10, thing("a", 5, "x"))]
+        async with stage(tmp_path, lists=lists, watches=[]) as played:
+            await played.cache.wait_synced()
+            await until(lambda: played.reflector.last_error is None)
+            assert played.values() == {"a": "x"}
+
+    asyncio.run(run())
+
+
+def test_contact_is_noted_at_lists_events_and_bookmarks(tmp_path: Path) -> None:
+    """So that a metric can tell how stale the cache may be."""
+
+    async def run() -> None:
+        async def watch(answer: Answer) -> None:
+            await answer.begin()
+            await until(lambda: played.cache.last_contact == 1000.0)
+            played.now = 1060.0
+            await answer.event(*bookmark(11))
+            await asyncio.sleep(1000)
+
+        async with stage(tmp_path, lists=[listing(10)], watches=[watch]) as played:
+            await until(lambda: played.cache.last_contact == 1060.0)
+            played.now = 1090.0
+            assert played.cache.age() == 30.0
+
+    asyncio.run(run())
+
+
+def test_a_bug_in_a_listener_is_not_hidden(tmp_path: Path) -> None:
+    """A reflector that swallowed it would leave a stale cache behind, for ever and silently."""
+
+    async def run() -> None:
+        def bug(_: object) -> None:
+            raise ZeroDivisionError
+
+        watch = events(("ADDED", thing("a", 11)), ends=False)
+        async with stage(tmp_path, lists=[listing(10)], watches=[watch]) as played:
+            played.cache.subscribe(bug)
+            assert played.running
+            with pytest.raises(ZeroDivisionError):
+                await played.running
+
+    asyncio.run(run())
