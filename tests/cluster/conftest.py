@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import uuid
 from contextlib import ExitStack
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
+from webhook.errors import SandboxError
 from webhook.sandbox.binaries import ALL, obtain_binaries, obtain_kubectl
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.kubectl import Kubectl
@@ -27,13 +29,25 @@ class StartControlPlane(Protocol):
         """Start a control plane that lives until the end of the test."""
 
 
-@pytest.fixture(scope="session")
-def binaries(request: pytest.FixtureRequest) -> Mapping[str, Path]:
-    """Every binary of the control plane, built on the first run ever, with progress shown."""
-    capture = request.config.pluginmanager.getplugin("capturemanager")
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build the binaries before the first test, on the first run ever.
+
+    It takes minutes, which must not count against the time that a single test may take.
+    """
+    fixtures = {name for item in session.items for name in getattr(item, "fixturenames", ())}
+    if "binaries" not in fixtures or session.config.option.collectonly:
+        return
+    capture = session.config.pluginmanager.getplugin("capturemanager")
     assert capture is not None
-    with capture.global_and_fixture_disabled():
-        return obtain_binaries(ALL, Lines(sys.stderr))
+    # A failure is told by the fixture, to the tests that need it, and to no others.
+    with capture.global_and_fixture_disabled(), contextlib.suppress(SandboxError):
+        obtain_binaries(ALL, Lines(sys.stderr))
+
+
+@pytest.fixture(scope="session")
+def binaries() -> Mapping[str, Path]:
+    """Every binary of the control plane."""
+    return obtain_binaries(ALL, Lines(sys.stderr))
 
 
 @pytest.fixture(scope="session")
@@ -62,10 +76,15 @@ def start_control_plane(
 
 
 @pytest.fixture(scope="session")
-def kubectl_for() -> Callable[[ControlPlane], Kubectl]:
+def kubectl_path() -> Path:
+    """The real kubectl."""
+    return obtain_kubectl(Lines(sys.stderr))
+
+
+@pytest.fixture(scope="session")
+def kubectl_for(kubectl_path: Path) -> Callable[[ControlPlane], Kubectl]:
     """The real kubectl for any control plane."""
-    path = obtain_kubectl(Lines(sys.stderr))
-    return lambda plane: Kubectl(path, plane.kubeconfig)
+    return lambda plane: Kubectl(kubectl_path, plane.kubeconfig)
 
 
 @pytest.fixture(scope="session")

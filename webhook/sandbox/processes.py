@@ -8,12 +8,14 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from webhook.errors import SandboxError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+_PROC: Final = Path("/proc/self/cwd")  # not on a macOS
 
 
 class Lifeline:
@@ -48,8 +50,8 @@ class Process:
 
     Its id is written to <directory>/pids/<name>, so that another command can end it. With a
     `group` it belongs to that process group; without, it leads a session of its own and outlives
-    us. Its directory stands in its arguments, by which `alive` tells it from a stranger that was
-    given the same id.
+    us. It works in the directory and has it in its arguments, by which `alive` tells it from a
+    stranger that was given the same id.
     """
 
     def __init__(
@@ -89,7 +91,8 @@ class Process:
 
     def stop(self) -> None:
         """Kill it. There is nothing to save: all its state is thrown away with it."""
-        self._popen.kill()
+        if self._popen.poll() is None:
+            _kill(self.pid)
         self._popen.wait()
         self._pid_file.unlink(missing_ok=True)
 
@@ -105,16 +108,15 @@ def recorded(directory: Path) -> dict[str, int]:
 
 def alive(pid: int, directory: Path) -> bool:
     """Whether the process lives and is one that was started for the directory."""
-    try:
-        command = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        if Path("/proc/self").exists():
+    if _PROC.exists():
+        # Not its command line, which is empty for a moment while a process starts.
+        try:
+            return Path(f"/proc/{pid}/cwd").readlink() == directory.resolve()
+        except OSError:
             return False
-        # No /proc: not a Linux.
-        command = subprocess.run(  # noqa: S603
-            ["/bin/ps", "-o", "args=", "-p", str(pid)], capture_output=True, text=True, check=False
-        ).stdout
-    return str(directory) in command
+    command = ["/bin/ps", "-o", "args=", "-p", str(pid)]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    return str(directory) in shown.stdout
 
 
 def end_recorded(directory: Path, patience: float = 10) -> None:
@@ -124,10 +126,18 @@ def end_recorded(directory: Path, patience: float = 10) -> None:
     """
     mine = {name: pid for name, pid in recorded(directory).items() if alive(pid, directory)}
     for pid in mine.values():
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+        _kill(pid)
     deadline = time.monotonic() + patience
     while left := [f"{name} ({pid})" for name, pid in mine.items() if alive(pid, directory)]:
         if time.monotonic() > deadline:
             raise SandboxError(f"these processes do not end: {', '.join(left)}")
         time.sleep(0.02)
+
+
+def _kill(pid: int) -> None:
+    """Kill the process, and its children too where it leads a group of its own."""
+    with contextlib.suppress(ProcessLookupError):
+        if os.getpgid(pid) == pid:
+            os.killpg(pid, signal.SIGKILL)
+        else:
+            os.kill(pid, signal.SIGKILL)
