@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test test-unit test-cluster lint format lock bench sandbox clean
+.PHONY: help demo test test-unit test-laws test-cluster lint format lock bench sandbox clean
 
 help:
 	@echo 'make demo     set up, then show the webhook at work'
@@ -30,6 +30,10 @@ test: $(STAMP)
 # What needs no control plane: seconds, for the loop while writing.
 test-unit: $(STAMP)
 	$(BIN)/python -m pytest --ignore=tests/cluster
+
+# The laws alone, with FAIRLEAD_EXAMPLES random cases for each.
+test-laws: $(STAMP)
+	$(BIN)/python -m pytest tests/laws --timeout=7200
 
 test-cluster: $(STAMP)
 	$(BIN)/python -m pytest tests/cluster
