@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING, Any
 
 from webhook.sandbox.control_plane import Settings
@@ -82,6 +83,18 @@ def test_a_daemon_set_is_made_by_its_controller_s_own_user(
     events = control_plane.audit_events(namespace)
     makers = {event["user"]["username"] for event in events if event["verb"] == "create"}
     assert "system:serviceaccount:kube-system:daemon-set-controller" in makers
+
+
+def test_every_node_has_a_lease_that_is_kept_up(cluster_kubectl: Kubectl) -> None:
+    """Without it the node controller would call a node NotReady before a minute is over."""
+    leases = cluster_kubectl.within("kube-node-lease")
+    nodes = cluster_kubectl.json("get", "nodes")["items"]
+    for name in (node["metadata"]["name"] for node in nodes):
+        leases("wait", "--for=create", f"lease/{name}", "--timeout=60s")
+        assert leases.json("get", "lease", name)["spec"]["leaseDurationSeconds"] == 40
+    before = leases.json("get", "lease", "spot-0")["spec"]["renewTime"]
+    while leases.json("get", "lease", "spot-0")["spec"]["renewTime"] == before:
+        time.sleep(0.5)
 
 
 def test_a_deleted_pod_is_gone_at_once(kubectl: Kubectl) -> None:

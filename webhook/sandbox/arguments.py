@@ -162,6 +162,8 @@ def _kwok(layout: Layout) -> list[str]:
     return [
         f"--kubeconfig={layout.kubeconfig_of('kwok')}",
         "--manage-all-nodes=true",
+        # As a kubelet's: without leases the node controller gives a node up after 50 s.
+        "--node-lease-duration-seconds=40",
         f"--config={STAGES}",
         f"--cidr={POD_ADDRESSES}",
         f"--server-address=127.0.0.1:{layout.ports['kwok']}",
