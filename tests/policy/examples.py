@@ -1,4 +1,8 @@
-"""Documents that use every field, for tests that compare readers."""
+"""Documents that use every field, and what can be changed in them: to compare readers."""
+
+import copy
+from collections.abc import Iterator
+from typing import Any
 
 EVERYTHING = """\
 apiVersion: fairlead.dev/v1alpha1
@@ -98,3 +102,29 @@ spec:
       windowsOptions: {runAsUserName: u, hostProcess: false}
 status: {conditions: []}
 """
+
+# The value that takes its place away.
+GONE = object()
+
+
+def places(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path of every value below a node of mappings and lists."""
+    items: dict[Any, Any] = {}
+    if isinstance(node, dict | list):
+        items = node if isinstance(node, dict) else dict(enumerate(node))
+    for key, value in items.items():
+        yield (*path, key)
+        yield from places(value, (*path, key))
+
+
+def changed(node: Any, path: tuple[Any, ...], value: Any) -> Any:
+    """A copy of a node with another value at the path, or with none if it is GONE."""
+    whole = copy.deepcopy(node)
+    parent = whole
+    for step in path[:-1]:
+        parent = parent[step]
+    if value is GONE:
+        del parent[path[-1]]
+    else:
+        parent[path[-1]] = copy.deepcopy(value)
+    return whole

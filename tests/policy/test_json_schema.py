@@ -1,6 +1,5 @@
 """The JSON Schema says what the reader says, and the files that ship are the current ones."""
 
-import copy
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from tests.policy.examples import EVERYTHING
+from tests.policy.examples import EVERYTHING, GONE, changed, places
 from webhook.policy.json_schema import ALL, DIALECT, names, schema
 from webhook.policy.model import KNOWN
 from webhook.policy.source import parse
@@ -121,16 +120,6 @@ def test_an_editor_sees_the_usual_slips_in_a_class(spec: dict[str, Any]) -> None
     assert not VALIDATOR.is_valid({**head, "spec": spec})
 
 
-def places(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The path of every value below a node."""
-    items: dict[Any, Any] = {}
-    if isinstance(node, dict | list):
-        items = node if isinstance(node, dict) else dict(enumerate(node))
-    for key, value in items.items():
-        yield (*path, key)
-        yield from places(value, (*path, key))
-
-
 PLACES = [(index, path) for index, each in enumerate(DOCUMENTS) for path in places(each)]
 VALUES: st.SearchStrategy[Any] = (
     st.none()
@@ -150,14 +139,7 @@ def test_what_the_reader_takes_the_schema_takes(
 ) -> None:
     """An editor never marks what Fairlead would read: any one change of the example tells."""
     index, path = place
-    document = copy.deepcopy(DOCUMENTS[index])
-    parent = document
-    for step in path[:-1]:
-        parent = parent[step]
-    if change == "replace":
-        parent[path[-1]] = value
-    else:
-        del parent[path[-1]]
+    document = changed(DOCUMENTS[index], path, value if change == "replace" else GONE)
 
     if not parse({"x": json.dumps(document).encode()}).errors:
         VALIDATOR.validate(document)

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from webhook.placement.schema.base import Problem, Strict
 from webhook.placement.schema.selectors import LabelSelector, NodeSelectorTerm
-from webhook.placement.schema.syntax import LabelKey, ObjectName
+from webhook.placement.schema.syntax import LabelKey, NamespaceName
 
 Weight: TypeAlias = Annotated[int, Field(ge=1, le=100)]
 _WEIGHT = "How much the preference counts, from 1 to 100."
@@ -55,7 +55,7 @@ class PodAffinityTerm(Strict):
     label_selector: LabelSelector | None = Field(
         default=None, description="The other pods, by their labels. Left out, no pod is meant."
     )
-    namespaces: list[ObjectName] | None = Field(
+    namespaces: list[NamespaceName] | None = Field(
         default=None,
         description="The other pods' namespaces. Left out, without a namespaceSelector too, the "
         "pod's own.",

@@ -1,8 +1,8 @@
 """The strict model under every document that Fairlead reads."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -15,6 +15,8 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, ErrorDetails, InitErrorDetails, PydanticCustomError
+
+T = TypeVar("T")
 
 # The `type` of every error whose message is Fairlead's own, meant for a person as it stands.
 OWN_ERROR = "fairlead"
@@ -39,6 +41,23 @@ def shown(value: object, limit: int = 60) -> str:
     """`value` in quotes, as far as a line of a terminal can hold it."""
     text = value if isinstance(value, str) else repr(value)
     return repr(text if len(text) <= limit else f"{text[:limit]}…")
+
+
+def distinct(items: list[T], keys: Sequence[Hashable], at: tuple[str, ...], what: str) -> list[T]:
+    """The items, if no two have the same key. Raises ValidationError at each that repeats one."""
+    first: dict[Hashable, int] = {}
+    errors = [
+        InitErrorDetails(
+            type=own_error(f"{what} is that of [{first[key]}] too; keep one of the two"),
+            loc=(index, *at),
+            input=key,
+        )
+        for index, key in enumerate(keys)
+        if first.setdefault(key, index) < index
+    ]
+    if errors:
+        raise ValidationError.from_exception_data(what, errors)
+    return items
 
 
 def guess(word: str, known: tuple[str, ...]) -> str:

@@ -1,19 +1,16 @@
 """The placement schema: what may be said about where a pod runs and how it is treated there."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, ValidationError
-from pydantic_core import InitErrorDetails
+from pydantic import AfterValidator, ConfigDict, Field
 
 from webhook.placement.schema.affinity import Affinity, Weight
-from webhook.placement.schema.base import Problem, Strict, own_error
+from webhook.placement.schema.base import Problem, Strict, distinct
 from webhook.placement.schema.security import PodSecurityContext
 from webhook.placement.schema.spread import TopologySpreadConstraint
 from webhook.placement.schema.syntax import AnnotationKey, LabelKey, LabelValue, ObjectName
 from webhook.placement.schema.taints import Toleration
-
-T = TypeVar("T")
 
 _NO_NODE_NAME = "policies may not set nodeName: it passes by the scheduler and by taints"
 _NO_PATCH_STRATEGY = (
@@ -59,31 +56,14 @@ class CapacityWish(Strict):
 
 
 def _one_wish_a_class(wishes: list[CapacityWish]) -> list[CapacityWish]:
-    return _distinct(wishes, [wish.class_name for wish in wishes], ("class",), "the class")
+    return distinct(wishes, [wish.class_name for wish in wishes], ("class",), "the class")
 
 
 def _one_constraint_a_pair(
     constraints: list[TopologySpreadConstraint],
 ) -> list[TopologySpreadConstraint]:
     pairs = [constraint.pair for constraint in constraints]
-    return _distinct(constraints, pairs, (), "the pair of topologyKey and whenUnsatisfiable")
-
-
-def _distinct(items: list[T], keys: list[Any], at: tuple[str, ...], what: str) -> list[T]:
-    """The items, if no two have the same key. Raises ValidationError at each that repeats one."""
-    first: dict[Any, int] = {}
-    errors = [
-        InitErrorDetails(
-            type=own_error(f"{what} is that of [{first[key]}] too; keep one of the two"),
-            loc=(index, *at),
-            input=key,
-        )
-        for index, key in enumerate(keys)
-        if first.setdefault(key, index) < index
-    ]
-    if errors:
-        raise ValidationError.from_exception_data(what, errors)
-    return items
+    return distinct(constraints, pairs, (), "the pair of topologyKey and whenUnsatisfiable")
 
 
 class PlacementModel(Strict):
@@ -130,8 +110,9 @@ class PlacementModel(Strict):
         description="The PriorityClass. Defaults set it where it is unset, or still the "
         "cluster's default class; overrides set it; requirements reject another.",
     )
-    scheduler_name: ObjectName | None = Field(
+    scheduler_name: str | None = Field(
         default=None,
+        min_length=1,
         description="The scheduler. Defaults set it where it is unset or default-scheduler; "
         "overrides set it; requirements reject another.",
     )

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from webhook.placement.schema.base import Problem, Strict
+from webhook.placement.schema.base import Problem, Strict, distinct
+from webhook.placement.schema.syntax import ObjectName, SysctlName, WindowsUserName
 
 Id: TypeAlias = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
@@ -62,25 +63,34 @@ class SELinuxOptions(Strict):
 class WindowsSecurityContextOptions(Strict):
     """What only pods on Windows nodes have."""
 
-    gmsa_credential_spec_name: str | None = Field(
+    gmsa_credential_spec_name: ObjectName | None = Field(
         default=None, description="The name of the GMSA credential spec."
     )
     gmsa_credential_spec: str | None = Field(
-        default=None, description="The GMSA credential spec itself."
+        default=None,
+        min_length=1,
+        max_length=64 * 1024,
+        description="The GMSA credential spec itself.",
     )
-    run_as_user_name: str | None = Field(
+    run_as_user_name: WindowsUserName | None = Field(
         default=None, description="The user in Windows that runs the processes."
     )
-    host_process: bool | None = Field(
-        default=None, description="Whether the containers run as processes of the host."
+    host_process: Literal[False] | None = Field(
+        default=None,
+        description="Whether the containers run as processes of the host. Only false: true needs "
+        "the host's network too, which is no matter of placement.",
     )
 
 
 class Sysctl(Strict):
     """A kernel parameter of the pod's namespaces."""
 
-    name: str = Field(min_length=1, max_length=253, description="The parameter's name.")
+    name: SysctlName = Field(description="The parameter's name.")
     value: str = Field(description="Its value, in quotes if it is a number.")
+
+
+def _one_value_a_parameter(sysctls: list[Sysctl]) -> list[Sysctl]:
+    return distinct(sysctls, [sysctl.name for sysctl in sysctls], ("name",), "the parameter")
 
 
 class PodSecurityContext(Strict):
@@ -119,7 +129,7 @@ class PodSecurityContext(Strict):
     se_linux_change_policy: Literal["MountOption", "Recursive"] | None = Field(
         default=None, description="How volumes get their SELinux labels."
     )
-    sysctls: list[Sysctl] | None = Field(
+    sysctls: Annotated[list[Sysctl], AfterValidator(_one_value_a_parameter)] | None = Field(
         default=None, description="Kernel parameters of the pod's namespaces."
     )
     windows_options: WindowsSecurityContextOptions | None = Field(

@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 
 from webhook.placement.label_values import int64
 from webhook.placement.schema.base import Problem, Strict, shown
-from webhook.placement.schema.syntax import LabelKey, LabelValue
+from webhook.placement.schema.syntax import LabelKey, LabelValue, ObjectName
 
 _KEY = "The label's key."
 _LIST_OPERATORS = ("In", "NotIn")
@@ -93,7 +93,7 @@ class NodeFieldRequirement(Strict):
 
     key: Literal["metadata.name"] = Field(description="The field: metadata.name, the node's name.")
     operator: Literal["In", "NotIn"] = Field(description="Whether the node must have this name.")
-    values: list[str] = Field(
+    values: list[ObjectName] = Field(
         min_length=1, max_length=1, description="The node's name, exactly one."
     )
 

@@ -14,6 +14,10 @@ from webhook.placement.schema.base import own_error, shown
 _NAME: Final = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _DNS_LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN: Final = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
+_SYSCTL_WORD: Final = r"[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_SYSCTL: Final = rf"({_SYSCTL_WORD}[./])*{_SYSCTL_WORD}"
+_SIGNS: Final = r'"/\\:;|=,+*?<>@\[\]\x00-\x1f\x7f'
+_WINDOWS_USER: Final = rf"([A-Za-z0-9][-A-Za-z0-9_.]*\\)?[^{_SIGNS}]{{0,103}}[^{_SIGNS}. ]"
 
 MAX_NAME: Final = 63
 MAX_SUBDOMAIN: Final = 253
@@ -21,7 +25,10 @@ MAX_SUBDOMAIN: Final = 253
 MAX_KEY: Final = MAX_SUBDOMAIN + 1 + MAX_NAME
 
 _name = re.compile(_NAME, re.ASCII)
+_dns_label = re.compile(_DNS_LABEL, re.ASCII)
 _subdomain = re.compile(_SUBDOMAIN, re.ASCII)
+_sysctl = re.compile(_SYSCTL, re.ASCII)
+_windows_user = re.compile(_WINDOWS_USER)
 
 
 def is_subdomain(text: str) -> bool:
@@ -81,6 +88,27 @@ def _subdomain_fault(text: str) -> str:
     )
 
 
+def _dns_label_fault(text: str) -> str:
+    if len(text) <= MAX_NAME and _dns_label.fullmatch(text):
+        return ""
+    return (
+        f"it must be 1 to {MAX_NAME} lower-case letters, digits or '-', "
+        "with a letter or a digit at both ends"
+    )
+
+
+def _sysctl_fault(text: str) -> str:
+    if len(text) <= MAX_SUBDOMAIN and _sysctl.fullmatch(text):
+        return ""
+    return "it must be words of lower-case letters, digits, '-' or '_', joined by dots"
+
+
+def _windows_user_fault(text: str) -> str:
+    if len(text) <= MAX_SUBDOMAIN and _windows_user.fullmatch(text):
+        return ""
+    return "it must be USER or DOMAIN\\USER, the user of at most 104 characters and no signs"
+
+
 def _annotation_key_fault(text: str) -> str:
     # As Kubernetes does it: an annotation's prefix may be written in capitals.
     return qualified_name_fault(text.lower())
@@ -102,6 +130,17 @@ AnnotationKey = Annotated[
 ]
 ResourceName = Annotated[
     str, _checked("a resource name", qualified_name_fault), _schema(_QUALIFIED, MAX_KEY)
+]
+NamespaceName = Annotated[
+    str, _checked("a namespace's name", _dns_label_fault), _schema(_DNS_LABEL, MAX_NAME)
+]
+SysctlName = Annotated[
+    str, _checked("a kernel parameter", _sysctl_fault), _schema(_SYSCTL, MAX_SUBDOMAIN)
+]
+WindowsUserName = Annotated[
+    str,
+    _checked("a Windows user", _windows_user_fault),
+    _schema(_WINDOWS_USER, MAX_SUBDOMAIN),
 ]
 ObjectName = Annotated[
     str, _checked("an object's name", _subdomain_fault), _schema(_SUBDOMAIN, MAX_SUBDOMAIN)
