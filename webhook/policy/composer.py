@@ -75,7 +75,7 @@ class Composer:
         """A leaf."""
         text = event.value
         quoted = event.style in _QUOTED or event.tag in _TEXT
-        node = Scalar(place_of(event), text if quoted else plain(text), text)
+        node = Scalar(place_of(event), text if quoted else plain(text), text, quoted)
         self._meet(node, event)
         self._add(node)
 
@@ -135,7 +135,7 @@ class Composer:
             if not isinstance(key, Scalar):
                 message = "a key must be text, not a list or a mapping"
                 self.faults.append(Fault(key.place, message, mapping))
-            elif key.text == _MERGE and key.value == _MERGE:
+            elif key.text == _MERGE and not key.quoted:
                 merged.append(child)
             elif key.text in mapping.entries:
                 first = mapping.entries[key.text][0].place[0]

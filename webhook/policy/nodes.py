@@ -17,11 +17,12 @@ Place: TypeAlias = tuple[int, int]
 
 @dataclass(slots=True)
 class Scalar:
-    """A leaf. `text` is what was written, without its quotes."""
+    """A leaf. `text` is what was written, without its quotes, if it was `quoted`."""
 
     place: Place
     value: ScalarValue
     text: str
+    quoted: bool = False
     size: int = 1
     height: int = 0
 

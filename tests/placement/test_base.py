@@ -1,0 +1,50 @@
+"""The strict base reports in words that are meant for people."""
+
+import pytest
+
+from webhook.placement.schema.base import Strict, guess, own_error, shown
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("nodeSelectors", "nodeSelector"),
+        ("node_selector", "nodeSelector"),
+        ("NODESELECTOR", "nodeSelector"),
+        ("toleration", "tolerations"),
+    ],
+)
+def test_a_near_word_is_guessed(word: str, meant: str) -> None:
+    """Slips of the keyboard, of the plural and of the case."""
+    assert guess(word, ("nodeSelector", "tolerations")) == f"; did you mean {meant!r}?"
+
+
+def test_a_word_that_is_near_to_none_is_not_guessed() -> None:
+    """A wrong guess is worse than none; a very long word is not even compared."""
+    assert guess("colour", ("nodeSelector", "tolerations")) == ""
+    assert guess("nodeSelector" * 100_000, ("nodeSelector",)) == ""
+
+
+def test_a_value_is_shown_in_quotes_and_not_at_length() -> None:
+    """A line of a terminal holds it."""
+    assert shown("a\nb") == "'a\\nb'"
+    assert shown(5) == "'5'"
+    assert len(shown("x" * 10_000)) < 70
+
+
+def test_a_message_with_braces_is_no_template() -> None:
+    """What a user wrote stands in the message as it was."""
+    assert own_error("{a} is {wrong}").message() == "{a} is {wrong}"
+
+
+def test_every_field_of_every_model_has_a_description() -> None:
+    """The schema, kubectl explain and the reference are made of them."""
+    models = [Strict]
+    for model in models:
+        models += model.__subclasses__()
+
+    assert len(models) > 25
+    for model in models:
+        assert model.__doc__
+        for name, field in model.model_fields.items():
+            assert (field.description or "").endswith("."), f"{model.__name__}.{name}"

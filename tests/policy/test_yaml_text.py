@@ -1,0 +1,92 @@
+"""Text becomes trees, documents one by one, and stops at what cannot be read."""
+
+import pytest
+
+from webhook.policy.composer import MAX_DEPTH, MAX_REPEATED, Unreadable
+from webhook.policy.nodes import Mapping, value
+from webhook.policy.yaml_text import character_place, trees
+
+
+def values(text: str) -> list[object]:
+    """Every document of a text as plain values."""
+    return [value(tree.root) for tree in trees(text)]
+
+
+def test_documents_come_one_by_one() -> None:
+    """The first can be had though the second cannot be read."""
+    documents = trees("a: 1\n---\nb: [")
+
+    assert value(next(documents).root) == {"a": 1}
+    with pytest.raises(Unreadable) as caught:
+        next(documents)
+    assert caught.value.place == (4, 1)
+
+
+def test_quoted_and_block_scalars_are_text() -> None:
+    """What stands in quotes or in a block is never a number or a boolean."""
+    assert values("""[1, "1", '1', true, "true"]""") == [[1, "1", "1", True, "true"]]
+    assert values("a: |-\n  5\nb: >-\n  yes\n") == [{"a": "5", "b": "yes"}]
+
+
+def test_an_anchor_holds_for_its_document() -> None:
+    """Anchors are forgotten at the end of a document, as YAML has it."""
+    with pytest.raises(Unreadable, match="no anchor &a"):
+        values("a: &a 1\nb: *a\n---\nc: *a\n")
+
+
+def test_an_anchor_may_be_set_anew() -> None:
+    """The alias repeats the last one above it."""
+    assert values("[&a 1, *a, &a 2, *a]") == [[1, 1, 2, 2]]
+
+
+def test_a_merge_key_fills_in_what_is_not_said() -> None:
+    """What stands beside it wins, and of several sources the first."""
+    text = "x: &x {a: 1, b: 1}\ny: &y {b: 2, c: 2}\nz: {c: 3, <<: [*x, *y]}"
+
+    assert values(text) == [
+        {"x": {"a": 1, "b": 1}, "y": {"b": 2, "c": 2}, "z": {"a": 1, "b": 1, "c": 3}}
+    ]
+
+
+def test_a_quoted_merge_key_and_one_as_value_are_text() -> None:
+    """Only `<<` as a plain key merges."""
+    assert values("a: <<") == [{"a": "<<"}]
+    assert value_of('"<<": {a: 1}') == {"<<": {"a": 1}}
+
+
+def value_of(text: str) -> object:
+    """The only document of a text."""
+    [document] = values(text)
+    return document
+
+
+def test_the_first_of_two_keys_is_kept_and_the_second_is_a_fault() -> None:
+    """Reading goes on, with the fault at the second key."""
+    [tree] = trees("a: 1\nb: 2\na: 3\n")
+
+    assert value(tree.root) == {"a": 1, "b": 2}
+    [fault] = tree.faults
+    assert (fault.place, fault.key) == ((3, 1), "a")
+    assert isinstance(tree.root, Mapping)
+    assert fault.of is tree.root
+
+
+def test_the_limits_are_wide_enough() -> None:
+    """Depth and repetition end far beyond what policies need."""
+    assert values("[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1))
+    assert values(f"a: &a [{', '.join(['x'] * 99)}]\nb: [{', '.join(['*a'] * 200)}]")
+    assert MAX_REPEATED == 200 * 100
+
+
+def test_a_byte_order_mark_within_the_text_is_refused() -> None:
+    """It cannot be seen, and would make another key of the one that it stands before."""
+    with pytest.raises(Unreadable, match=r"character '\\ufeff'"):
+        values("a: 1\n\ufeffb: 2")
+
+
+@pytest.mark.parametrize(
+    ("index", "place"), [(0, (1, 1)), (1, (1, 2)), (2, (1, 3)), (3, (2, 1)), (5, (3, 1))]
+)
+def test_characters_have_a_line_and_a_column(index: int, place: tuple[int, int]) -> None:
+    """Both from 1; a line's end belongs to the line."""
+    assert character_place("ab\nc\nd", index) == place
