@@ -278,6 +278,13 @@ def test_pod_affinity_needs_a_topology_key() -> None:
     assert errors(PodAffinityTerm, {"labelSelector": {}})[0][0] == "topologyKey"
 
 
+def test_namespaces_have_no_dots() -> None:
+    """A namespace's name is one DNS label, unlike other names."""
+    assert errors(PodAffinityTerm, {"topologyKey": "z", "namespaces": ["a.b"]})[0][0] == (
+        "namespaces.0"
+    )
+
+
 def test_match_label_keys_stand_beside_a_selector() -> None:
     """Both lists of label keys add to a selector, and share no key."""
     assert errors(PodAffinityTerm, {"topologyKey": "z", "matchLabelKeys": ["a"]}) == [
@@ -399,6 +406,13 @@ def test_errors_between_fields_do_not_wait_for_errors_within_them() -> None:
             "appArmorProfile.localhostProfile",
         ),
         ({"sysctls": [{"name": "", "value": "1"}]}, "sysctls.0.name"),
+        ({"sysctls": [{"name": "A", "value": "1"}]}, "sysctls.0.name"),
+        (
+            {"sysctls": [{"name": "a.b", "value": "1"}, {"name": "a.b", "value": "2"}]},
+            "sysctls.1.name",
+        ),
+        ({"windowsOptions": {"runAsUserName": "a/b"}}, "windowsOptions.runAsUserName"),
+        ({"windowsOptions": {"hostProcess": True}}, "windowsOptions.hostProcess"),
         ({"privileged": True}, "privileged"),
     ],
 )

@@ -10,6 +10,7 @@ from webhook.placement.schema.syntax import (
     LabelKey,
     LabelValue,
     ObjectName,
+    WindowsUserName,
     is_subdomain,
 )
 
@@ -66,3 +67,13 @@ def test_an_objects_name_is_a_dns_subdomain() -> None:
 def test_a_very_long_text_is_refused_at_once() -> None:
     """The length is looked at before the expression, which would take quadratic time."""
     assert not is_subdomain("a-" * 1_000_000 + "!")
+
+
+def test_a_windows_user_may_have_a_domain() -> None:
+    """USER or DOMAIN\\USER, and none of the signs that Windows reserves."""
+    assert takes(WindowsUserName, "ContainerUser")
+    assert takes(WindowsUserName, "NT AUTHORITY\\SYSTEM")
+    assert takes(WindowsUserName, "corp.example.com\\svc")
+    assert not takes(WindowsUserName, "a\\b\\c")
+    assert not takes(WindowsUserName, "a/b")
+    assert not takes(WindowsUserName, "")

@@ -17,7 +17,11 @@ _SUBDOMAIN: Final = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
 _SYSCTL_WORD: Final = r"[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SYSCTL: Final = rf"({_SYSCTL_WORD}[./])*{_SYSCTL_WORD}"
 _SIGNS: Final = r'"/\\:;|=,+*?<>@\[\]\x00-\x1f\x7f'
-_WINDOWS_USER: Final = rf"([A-Za-z0-9][-A-Za-z0-9_.]*\\)?[^{_SIGNS}]{{0,103}}[^{_SIGNS}. ]"
+_NETBIOS_NAME: Final = rf"[^{_SIGNS}.][^{_SIGNS}]{{0,14}}"
+_WINDOWS_USER: Final = (
+    rf"(({_NETBIOS_NAME}|[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?)\\)?"
+    rf"[^{_SIGNS}]{{0,103}}[^{_SIGNS}. ]"
+)
 
 MAX_NAME: Final = 63
 MAX_SUBDOMAIN: Final = 253
