@@ -90,7 +90,7 @@ def tolerations(draw: st.DrawFn, *, everything: bool = True) -> Json:
     return result
 
 
-selectors = st.dictionaries(one(*KEYS), st.nothing(), max_size=0) | st.fixed_dictionaries(
+selectors: st.SearchStrategy[dict[str, str]] = st.fixed_dictionaries(
     {}, optional={key: one(*VALUES[key]) for key in KEYS}
 )
 

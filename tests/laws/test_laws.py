@@ -280,7 +280,7 @@ def test_law_8_a_pod_of_the_wrong_shape_is_an_error_and_never_no_match(
     """Whatever stands in a field, the answer is a decision on a run's pod, or InvalidPod."""
     pod["spec"][field] = value
     try:
-        answer = decided(pod, policy_set(policies)).result
+        answer: str = decided(pod, policy_set(policies)).result
     except InvalidPod as error:
         answer = str(error)
     event(answer.split(" ")[0])
@@ -317,7 +317,8 @@ from hypothesis import given, seed, settings, HealthCheck, Phase
 @given(pods(), policy_lists())
 def run(pod, policies):
     decision = decided(pod, policy_set(policies))
-    out = [decision.patch, list(decision.warnings), decision.reason, list(map(list, decision.trace))]
+    trace = list(map(list, decision.trace))
+    out = [decision.patch, list(decision.warnings), decision.reason, trace]
     sys.stdout.buffer.write(orjson.dumps(out) + b"\\n")
 
 run()

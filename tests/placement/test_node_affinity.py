@@ -1,0 +1,106 @@
+"""Required node affinity against every node of a small world."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.laws import scheduler, strategies
+from webhook.placement import node_affinity
+from webhook.placement.shapes import Term
+
+NODES = list(scheduler.every_node(strategies.WORLD, [*strategies.NODE_NAMES, "n3"]))
+few = settings(deadline=None, max_examples=40)
+term_lists = cast(
+    "st.SearchStrategy[list[Term]]", st.lists(strategies.terms(), min_size=1, max_size=3)
+)
+full_terms = cast(
+    "st.SearchStrategy[list[Term]]",
+    st.lists(strategies.terms(empty=False), min_size=1, max_size=3),
+)
+
+
+def admitted(terms: list[Term], selector: dict[str, str] | None = None) -> set[int]:
+    """The nodes, by number, that one of the terms admits, by the independent model."""
+    pod = {
+        "spec": {
+            "nodeSelector": selector or {},
+            "affinity": {"nodeAffinity": {strategies.REQUIRED: {"nodeSelectorTerms": terms}}},
+        }
+    }
+    return {at for at, node in enumerate(NODES) if scheduler.labels_admit(pod, node)}
+
+
+@few
+@given(term_lists, full_terms)
+def test_narrowing_admits_exactly_the_nodes_that_both_admit(
+    terms: list[Term], condition: list[Term]
+) -> None:
+    """AND into every term: an empty term stays empty, or it would begin to match."""
+    both = admitted(terms) & admitted(condition)
+    narrowed = node_affinity.narrowed(terms, condition)
+    assert admitted(narrowed) == both
+    assert node_affinity.narrowed(narrowed, condition) == narrowed
+
+
+@few
+@given(st.lists(full_terms, min_size=1, max_size=3))
+def test_a_conjunction_admits_what_all_conditions_admit(conditions: list[list[Term]]) -> None:
+    """Redundant terms drop out, and the nodes stay the same."""
+    result = node_affinity.conjunction(conditions)
+    assert result is not None
+    expected = set.intersection(*map(admitted, conditions))
+    assert admitted(result) == expected
+
+
+@few
+@given(term_lists, strategies.selectors)
+def test_satisfiable_means_that_some_node_meets_it(
+    terms: list[Term], selector: dict[str, str]
+) -> None:
+    """The nodeSelector counts beside the terms."""
+    assert node_affinity.satisfiable(terms, selector) == bool(admitted(terms, selector))
+
+
+@few
+@given(term_lists, strategies.selectors)
+def test_pruning_takes_no_node_away(terms: list[Term], selector: dict[str, str]) -> None:
+    """Only terms that no node can meet go; empty ones stay as they are."""
+    left = node_affinity.pruned(terms, selector)
+    assert admitted(left, selector) == admitted(terms, selector)
+    assert [t for t in terms if node_affinity.is_empty(t)] == [
+        t for t in left if node_affinity.is_empty(t)
+    ]
+
+
+@given(term_lists)
+def test_a_node_meets_a_term_if_no_requirement_fails(terms: list[Term]) -> None:
+    """`failed` names the first that does."""
+    for term in terms:
+        if not node_affinity.is_empty(term):
+            for node in NODES[::37]:
+                metadata = node["metadata"]
+                failed = node_affinity.failed(term, metadata["labels"], metadata["name"])
+                assert (failed is None) == scheduler.term_holds(cast("dict[str, Any]", term), node)
+
+
+def test_match_fields_are_kept_through_a_conjunction() -> None:
+    """A DaemonSet's own terms bind a pod to a node by name."""
+    by_name: Term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
+    spot: Term = {"matchExpressions": [{"key": "spot", "operator": "Exists"}]}
+    assert node_affinity.narrowed([by_name], [spot]) == [{**spot, **by_name}]
+
+
+def test_a_conjunction_that_would_explode_is_refused() -> None:
+    """Rather than computed: the pod's author chooses how many terms there are."""
+    many: list[Term] = [
+        {"matchExpressions": [{"key": f"k{i}", "operator": "Exists"}]} for i in range(100)
+    ]
+    others: list[Term] = [
+        {"matchExpressions": [{"key": f"l{i}", "operator": "Exists"}]} for i in range(64)
+    ]
+    with pytest.raises(node_affinity.TooManyTerms, match="6400 terms, over 1024"):
+        node_affinity.narrowed(many, others)
