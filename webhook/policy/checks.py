@@ -9,7 +9,7 @@ from webhook.placement import capacity
 from webhook.placement.capacity import CapacityClass, InvalidClass
 from webhook.placement.wishes import PARTS
 from webhook.policy import compile as compiling
-from webhook.policy.findings import Finding, path_text
+from webhook.policy.findings import path_text
 from webhook.policy.model import CapacityClass as CapacityClassDocument
 from webhook.policy.model import PlacementPolicy
 from webhook.policy.selectors import compile_selector
@@ -17,7 +17,7 @@ from webhook.policy.selectors import compile_selector
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from webhook.policy.findings import Path
+    from webhook.policy.findings import Finding, Path
     from webhook.policy.source import Document
 
 
@@ -29,41 +29,43 @@ def collisions(documents: Sequence[Document]) -> Iterator[Finding]:
         other = first.setdefault(key, document)
         if other is not document:
             line, _ = other.locate(("metadata", "name"))
-            yield _error(
-                document,
+            yield document.finding(
                 ("metadata", "name"),
                 f"there is a {key[0]} {key[1]!r} already, at {other.file}:{line}",
             )
 
 
 def compiled_classes(
-    documents: Sequence[Document],
+    documents: Sequence[Document], known: Collection[str]
 ) -> tuple[dict[str, CapacityClass], list[Finding]]:
-    """Every capacity class that can be compiled, and what is wrong with the others."""
+    """Every capacity class that can be compiled, and what is wrong with the others.
+
+    `known` are the names of all classes, of those too whose documents have errors.
+    """
     classes: dict[str, CapacityClass] = {}
     findings: list[Finding] = []
-    complements: list[tuple[Document, str, str]] = []
-    described = [d for d in documents if isinstance(d.model, CapacityClassDocument)]
-    names = {d.model.name for d in described}
-    for document in described:
-        model = document.model
-        if not isinstance(model, CapacityClassDocument) or model.name in classes:
-            continue
-        if model.spec.complement_of is not None:
-            complements.append((document, model.name, model.spec.complement_of))
-            continue
+    described: list[tuple[Document, CapacityClassDocument]] = []
+    complements: list[tuple[Document, CapacityClassDocument]] = []
+    for document in documents:
+        if isinstance(document.model, CapacityClassDocument):
+            group = described if document.model.spec.complement_of is None else complements
+            group.append((document, document.model))
+    for document, model in described:
         try:
             classes[model.name] = compiling.capacity_class(model)
         except InvalidClass as error:
-            findings.append(_error(document, ("spec", "nodes"), str(error)))
-    for document, name, of in complements:
-        if of in classes and of not in {other for _, other, _ in complements}:
-            classes[name] = capacity.complement(name, classes[of])
-        elif of not in names:
-            findings.append(_error(document, ("spec", "complementOf"), _unknown(of, names)))
-        elif of in {other for _, other, _ in complements}:
+            findings.append(document.finding(("spec", "nodes"), str(error)))
+    described_names = {model.name for _, model in described}
+    for document, model in complements:
+        of = str(model.spec.complement_of)
+        path = ("spec", "complementOf")
+        if of in classes and of in described_names:
+            classes.setdefault(model.name, capacity.complement(model.name, classes[of]))
+        elif of in {other.name for _, other in complements}:
             what = f"{of!r} is a complement itself; name a class that has nodes"
-            findings.append(_error(document, ("spec", "complementOf"), what))
+            findings.append(document.finding(path, what))
+        elif of not in known:
+            findings.append(document.finding(path, _unknown(of, known)))
     return classes, findings
 
 
@@ -76,7 +78,7 @@ def unknown_classes(documents: Sequence[Document], known: Collection[str]) -> It
                 for at, wish in enumerate((placement and placement.capacity) or ()):
                     if wish.class_name not in known:
                         path = ("spec", part, "capacity", at, "class")
-                        yield _error(document, path, _unknown(wish.class_name, known))
+                        yield document.finding(path, _unknown(wish.class_name, known))
 
 
 def written_and_read(documents: Sequence[Document]) -> Iterator[Finding]:
@@ -111,7 +113,7 @@ def _written(
     for key in members or ():
         if key in read:
             what = f"no policy may write what decides which policies match: {read[key]} reads it"
-            yield _error(document, (*path, key), what)
+            yield document.finding((*path, key), what)
 
 
 def _selected(document: Document) -> Iterator[tuple[str, Path]]:
@@ -131,8 +133,3 @@ def _selected(document: Document) -> Iterator[tuple[str, Path]]:
 def _unknown(name: str, known: Collection[str]) -> str:
     there = ", ".join(sorted(known)) or "none is defined"
     return f"there is no capacity class {name!r} (classes: {there})"
-
-
-def _error(document: Document, path: Path, message: str) -> Finding:
-    line, column = document.locate(path)
-    return Finding(document.file, line, column, path_text(path), message)

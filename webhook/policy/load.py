@@ -29,9 +29,10 @@ def load(files: Mapping[str, bytes]) -> Loaded:
     """
     documents = source.parse(files)
     good = documents.documents
-    classes, wrong_classes = checks.compiled_classes(good)
-    # A class that is there but wrong is reported once, at the class, and not where it is named.
-    known = {d.model.name for d in good if d.model.kind == "CapacityClass"}
+    # A class that is there but wrong is reported at the class, and not where it is named too.
+    named = documents.broken | {(d.model.kind, d.model.name) for d in good}
+    known = {name for kind, name in named if kind == "CapacityClass"}
+    classes, wrong_classes = checks.compiled_classes(good, known)
     findings = sorted(
         [
             *documents.findings,
