@@ -29,6 +29,11 @@ class InvalidClass(FairleadError):
     """A capacity class that cannot be: it admits every node, or its negation is too large."""
 
 
+def compatible(one: Mode, other: Mode) -> bool:
+    """Whether two modes can be meant of one class at once: only Prevent agrees with no other."""
+    return one == other or "None" in (one, other) or "Prevent" not in (one, other)
+
+
 @dataclass(frozen=True, slots=True)
 class CapacityClass:
     """A compiled class. `inside` and `outside` are ORed terms; `keys` the node labels they read."""

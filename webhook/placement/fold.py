@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from webhook.placement import node_affinity
 from webhook.placement.bundle import Bundle, Demand
+from webhook.placement.capacity import compatible
 from webhook.placement.tolerations import NO_EXECUTE, covers, normal
 from webhook.placement.trace import Entry, Outcome, entry, warning
 from webhook.placement.wishes import (
@@ -108,7 +109,9 @@ class _Folding:
         for other in same:
             if other.part == wish.part != "requirements" or wish.is_default:
                 return other
-            if _agree(other, wish) or not _compatible(other, wish):
+            # None gives way, or is given way to, though it contradicts nobody.
+            joins = compatible(other.mode, wish.mode) and "None" not in (other.mode, wish.mode)
+            if _agree(other, wish) or not joins:
                 return other
         return None
 
@@ -116,16 +119,10 @@ class _Folding:
         """Whether some node meets the wish beside those that stand; if not, say so."""
         if not _limits_nodes(wish):
             return True
-        try:
-            if _demand([*self.standing, wish]).possible:
-                return True
-            reason = "no node can meet both"
-        except node_affinity.TooManyTerms as error:
-            reason = str(error)
-        rival = next(
-            (other for other in self.standing if not _demand([other, wish]).possible),
-            None,
-        )
+        reason = _obstacle([*self.standing, wish])
+        if not reason:
+            return True
+        rival = next((other for other in self.standing if _obstacle([other, wish])), None)
         against = f"policy {rival.policy} ({rival.field})" if rival else "the policies before it"
         reason = f"beside {against}: {reason}"
         if wish.part == "requirements":
@@ -195,15 +192,8 @@ def _agree(one: Wish, other: Wish) -> bool:
 
 def _contradicts(one: Wish, other: Wish) -> bool:
     if isinstance(one, CapacityWish) and isinstance(other, CapacityWish):
-        # None asks for nothing: it gives way, or is given way to, but contradicts nobody.
-        return "None" not in (one.mode, other.mode) and not _compatible(one, other)
+        return not compatible(one.mode, other.mode)
     return not _agree(one, other)
-
-
-def _compatible(first: CapacityWish, then: CapacityWish) -> bool:
-    """Whether a mode may join another on the same class, where the first is a requirement."""
-    modes = {first.mode, then.mode}
-    return "None" not in modes and ("Prevent" not in modes or len(modes) == 1)
 
 
 def _limits_nodes(wish: Wish) -> bool:
@@ -227,6 +217,14 @@ def _demand(wishes: Sequence[Wish]) -> Demand:
         and (condition := w.terms if isinstance(w, RequiredWish) else w.condition) is not None
     )
     return Demand(selector, None if terms is None else node_affinity.pruned(terms, selector))
+
+
+def _obstacle(wishes: Sequence[Wish]) -> str:
+    """Why no node can meet the wishes together, or why it cannot be told; or nothing."""
+    try:
+        return "" if _demand(wishes).possible else "no node can meet both"
+    except node_affinity.TooManyTerms as error:
+        return str(error)
 
 
 def _term_keys(wishes: Sequence[Wish]) -> frozenset[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from webhook import names
 from webhook.placement import node_affinity
+from webhook.placement.capacity import compatible
 from webhook.placement.trace import Entry
 from webhook.placement.wishes import condition
 
@@ -52,26 +53,30 @@ def settle(
     result = []
     for request in requests:
         asked = Settled(classes[request.class_name], request.mode, request.weight)
-        override = next(
-            (
-                wish
-                for wish in bundle.capacity
-                if wish.part == "overrides" and wish.capacity.name == request.class_name
-            ),
-            None,
-        )
-        if override is not None:
+        said = f"{request.class_name}={request.mode}"
+        of_class = [w for w in bundle.capacity if w.capacity is asked.capacity]
+        required = _opposed(asked, of_class)
+        override = next((w for w in of_class if w.part == "overrides"), None)
+        if required is not None:
+            ledger.reject(required, f"must be {required.mode}; the annotation says {said}")
+        elif override is not None:
             if (override.mode, override.weight) != (asked.mode, asked.weight):
                 what = f"policy {override.policy} decides {request.class_name}={override.mode}"
                 ledger.warn_pod(FIELD, "lost", what)
         elif _overruled(asked, bundle):
-            what = f"{request.class_name}={request.mode} cannot stand beside the policies"
-            ledger.warn_pod(FIELD, "dropped", what)
+            ledger.warn_pod(FIELD, "dropped", f"{said} cannot stand beside the policies")
         else:
-            text = f"{request.class_name}={request.mode}"
-            ledger.trace.append(Entry(FIELD, "", "pod", "set", text))
+            ledger.trace.append(Entry(FIELD, "", "pod", "set", said))
             result.append(asked)
     return result
+
+
+def _opposed(asked: Settled, of_class: Sequence[CapacityWish]) -> CapacityWish | None:
+    """A requirement on the class that the request says the opposite of."""
+    for wish in of_class:
+        if wish.part == "requirements" and not compatible(wish.mode, asked.mode):
+            return wish
+    return None
 
 
 def _overruled(asked: Settled, bundle: Bundle) -> bool:
