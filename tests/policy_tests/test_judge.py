@@ -1,0 +1,228 @@
+"""Policy tests pass where their expectations are met, and say what they saw where not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.policy_tests.writing import CLASS, HEAD, WORKER, policy, verdict, verdicts
+from webhook import names
+
+NO_RUN = "{labels: {app: web}}"
+MASTER = "{labels: {fairlead.dev/run: r, fairlead.dev/role: master}}"
+STEADY_WORKER = (
+    "{labels: {fairlead.dev/run: r, fairlead.dev/role: worker}, spec: {nodeSelector: {zone: a}}}"
+)
+SPEND = policy(
+    "spend",
+    "overrides: {nodeSelector: {zone: a}, labels: {team: x}, annotations: {note: why},"
+    " priorityClassName: high, securityContext: {runAsUser: 1000},"
+    " tolerations: [{key: gpu, operator: Exists}]}",
+)
+EAST = policy("east", "requirements: {nodeSelector: {zone: east}}")
+ON_SPOT = (
+    "{nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution:"
+    " {nodeSelectorTerms: [{matchExpressions: [{key: pool, operator: In, values: [spot]}]}]}}}"
+)
+
+
+@pytest.mark.parametrize(
+    "expect",
+    [
+        "{result: placed}",
+        "{policies: [workers-on-spot]}",
+        "{warnings: []}",
+        "{runsOn: [spot-1]}",
+        f"{{equals: {{affinity: {ON_SPOT}}}}}",
+        f"{{contains: {{affinity: {ON_SPOT}}}}}",
+        "{contains: {tolerations: [{key: spot}]}}",
+        "{equals: {nodeSelector: {}, priorityClassName: ''}}",
+        "{lacks: {nodeSelector: [pool], tolerations: [{key: gpu}]}}",
+    ],
+)
+def test_an_expectation_that_is_met_passes(expect: str) -> None:
+    """What the engine does is what the test sees."""
+    assert verdict(expect).failures == []
+
+
+@pytest.mark.parametrize(
+    ("expect", "field", "seen"),
+    [
+        ("{result: unchanged}", "result", "placed"),
+        ("{policies: []}", "policies", "workers-on-spot"),
+        ("{policies: [workers-on-spot, other]}", "policies", "workers-on-spot"),
+        ("{warnings: [beware]}", "warnings", "none"),
+        ("{runsOn: [spot-1, steady-1]}", "runsOn", "spot-1"),
+        ("{runsOn: []}", "runsOn", "spot-1"),
+        ("{equals: {nodeSelector: {pool: spot}}}", "nodeSelector", "unset"),
+        ("{equals: {affinity: {}}}", "affinity", '{"nodeAffinity"'),
+        ("{contains: {tolerations: [{key: gpu}]}}", "tolerations", '[{"key": "spot"'),
+        ("{lacks: {tolerations: [{key: spot}]}}", "tolerations", '[{"key": "spot"'),
+    ],
+)
+def test_an_expectation_that_is_not_met_fails_with_what_was_seen(
+    expect: str, field: str, seen: str
+) -> None:
+    """The failure names the field, and shows the value that came out."""
+    (failure,) = verdict(expect).failures
+    assert failure.field == field
+    assert failure.seen.startswith(seen)
+
+
+@pytest.mark.parametrize(
+    ("expect", "field"),
+    [
+        ("{lacks: {nodeSelector: [zone]}}", "nodeSelector"),
+        ("{lacks: {labels: [team]}}", "labels"),
+        ("{lacks: {annotations: [note]}}", "annotations"),
+        ("{lacks: {securityContext: [runAsUser]}}", "securityContext"),
+        ("{equals: {priorityClassName: low}}", "priorityClassName"),
+        ("{equals: {labels: {team: x}}}", "labels"),
+        ("{contains: {securityContext: {runAsUser: 0}}}", "securityContext"),
+    ],
+)
+def test_every_field_can_be_asked(expect: str, field: str) -> None:
+    """Each kind of field is read from where the pod has it."""
+    (failure,) = verdict(expect, policies=SPEND).failures
+    assert failure.field == field
+
+
+def test_fairleads_own_annotation_is_no_field_of_the_pod() -> None:
+    """It is on every pod of a run, and a test need not name it."""
+    assert names.PLACEMENT not in str(
+        verdict("{equals: {annotations: {note: how}}}", policies=SPEND)
+    )
+    assert verdict("{equals: {annotations: {note: why}}}", policies=SPEND).passed
+
+
+def test_a_test_in_which_no_policy_took_part_fails() -> None:
+    """It would pass whatever the policies say; the conditions that failed are named."""
+    (failure,) = verdict("{result: unchanged}", MASTER).failures
+    assert failure.field == "policies"
+    assert failure.because == [
+        "workers-on-spot does not match: match.roles: master is none of worker"
+    ]
+
+
+def test_a_test_may_expect_that_no_policy_takes_part() -> None:
+    """By policies: [], and then it fails if one does."""
+    assert verdict("{policies: []}", MASTER).passed
+    assert not verdict("{policies: []}", WORKER).passed
+
+
+def test_a_pod_of_no_run_is_said_to_be_one() -> None:
+    """The commonest slip: the label that marks a run is missing."""
+    (failure,) = verdict("{runsOn: [steady-1]}", NO_RUN).failures[:1]
+    assert "belongs to no run" in failure.because[0]
+    assert verdict("{result: not-a-run, policies: []}", NO_RUN).passed
+
+
+def test_a_policy_that_the_set_does_not_have_is_said_to_be_none() -> None:
+    """A policy that was renamed is told from one that does not match."""
+    (failure,) = verdict("{policies: [workers-on-spot, old-name]}").failures
+    assert failure.because == ["old-name is no policy of this set"]
+
+
+def test_a_rejection_must_be_expected() -> None:
+    """Without a word on the result the pod must be admitted."""
+    zone = STEADY_WORKER
+    assert not verdict("{policies: [east]}", zone, policies=EAST).passed
+    assert verdict("{result: rejected, reason: policy east}", zone, policies=EAST).passed
+    (failure,) = verdict("{result: rejected, reason: west}", zone, policies=EAST).failures
+    assert failure.field == "reason"
+    assert "policy east" in failure.seen
+
+
+def test_a_test_says_where_a_pod_comes_from() -> None:
+    """Namespace, its labels, and who creates the pod are the case's."""
+    by_name = policy(
+        "here",
+        "match: {namespaces: [ml-a], namespaceSelector: {matchLabels:"
+        " {tier: batch, kubernetes.io/metadata.name: ml-a}}}, defaults: {nodeSelector: {a: b}}",
+    )
+    more = "namespace: ml-a\n  namespaceLabels: {tier: batch}"
+    assert verdict("{policies: [here]}", more=more, policies=by_name).passed
+    daemon = (
+        "{labels: {fairlead.dev/run: r}, metadata: {ownerReferences:"
+        " [{apiVersion: apps/v1, kind: DaemonSet, name: d, uid: u, controller: true}]}}"
+    )
+    left_alone = "{result: left-alone, reason: DaemonSet, policies: []}"
+    everyone = policy("everyone", "defaults: {nodeSelector: {a: b}}")
+    assert verdict(left_alone, daemon, policies=everyone).passed
+    forged = verdict("{policies: [everyone]}", daemon, "user: somebody", everyone)
+    assert forged.passed
+
+
+def test_the_clusters_default_priority_class_counts_as_unset() -> None:
+    """As in the webhook, which knows the cluster's PriorityClasses."""
+    document = (
+        f"{HEAD}cluster: {{defaultPriorityClass: standard}}\ntests:\n- name: it\n"
+        "  pod: {labels: {fairlead.dev/run: r}, spec: {priorityClassName: standard}}\n"
+        "  expect: {equals: {priorityClassName: low}}\n"
+    )
+    low = policy("low", "defaults: {priorityClassName: low}")
+    assert verdicts(document, low)[0].passed
+    assert not verdicts(document.replace("Class: standard}\ntests", "Class: other}\ntests"), low)[
+        0
+    ].passed
+
+
+def test_policies_under_audit_can_be_tested_before_they_are_enforced() -> None:
+    """They take part, change nothing, and say what they would have done."""
+    audit = CLASS + policy(
+        "trial",
+        "enforcement: Audit, match: {roles: [worker]},"
+        " requirements: {capacity: [{class: spot, mode: Prevent}]}",
+    )
+    pod = WORKER.replace("}}", "}, annotations: {fairlead.dev/capacity: spot=Constrain}}")
+    asked = "{policies: [trial], differs: true, rejection: policy trial}"
+    assert verdict(f"{{runsOn: [spot-1], audited: {asked}}}", pod, policies=audit).passed
+    for wrong in ("{policies: []}", "{differs: false}", "{rejection: other}"):
+        (failure,) = verdict(f"{{audited: {wrong}}}", pod, policies=audit).failures
+        assert failure.field.startswith("audited.")
+
+
+def test_nodes_say_what_shuts_the_pod_out() -> None:
+    """For each node: binding, selector, affinity, an empty term, or a taint."""
+    lonely = policy("lonely", "defaults: {labels: {team: x}}")
+
+    def because(pod: str) -> list[str]:
+        whole = f"{{labels: {{fairlead.dev/run: r}}, spec: {{{pod}}}}}"
+        (failure,) = verdict("{runsOn: []}", whole, policies=lonely).failures
+        return list(failure.because)
+
+    assert because("") == [
+        "spot-1: taint spot=true:NoSchedule is not tolerated",
+        "steady-1: nothing shuts the pod out",
+    ]
+    assert because("nodeName: steady-1")[0] == "spot-1: the pod is bound to steady-1"
+    assert because("nodeSelector: {pool: steady}")[0] == (
+        "spot-1: nodeSelector pool=steady: the node has 'spot'"
+    )
+    terms = (
+        "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution:"
+        " {nodeSelectorTerms: [{}, {matchExpressions: [{key: gen, operator: DoesNotExist},"
+        " {key: pool, operator: NotIn, values: [spot]}]}]}}}"
+    )
+    assert because(terms)[0] == (
+        "spot-1: required node affinity: an empty term matches no node,"
+        " and pool NotIn ['spot']: the node has 'spot'"
+    )
+
+
+def test_a_nodes_usual_labels_are_filled_in() -> None:
+    """A test need not write the operating system of each node."""
+    linux = policy(
+        "linux",
+        "requirements: {nodeSelector: {kubernetes.io/os: linux, kubernetes.io/arch: amd64}}",
+    )
+    pod = (
+        "{labels: {fairlead.dev/run: r}, spec: {nodeSelector: {kubernetes.io/hostname: steady-1}}}"
+    )
+    assert verdict("{runsOn: [steady-1]}", pod, policies=linux).passed
+
+
+def test_a_verdict_knows_its_line_and_its_trace() -> None:
+    """What a person needs to find the test, and to see why."""
+    only = verdict("{runsOn: [spot-1]}")
+    assert (only.file, only.line, only.name) == ("p.test.yaml", 9, "it")
+    assert [(e.field, e.outcome) for e in only.trace] == [("capacity[spot]", "set")]

@@ -1,0 +1,117 @@
+"""Test files are read strictly: a slip in a test must not make it pass."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.policy_tests.writing import HEAD, WORKER, case
+from webhook.errors import InvalidDocuments
+from webhook.policy_tests.source import parse
+
+
+def findings(text: str | bytes) -> list[str]:
+    """What is wrong with a file, without its name."""
+    with pytest.raises(InvalidDocuments) as caught:
+        parse("t", text if isinstance(text, bytes) else text.encode())
+    return [str(finding).removeprefix("t:") for finding in caught.value.findings]
+
+
+def test_documents_are_read_in_their_order() -> None:
+    """One file may test several sets; empty documents count as none."""
+    first, second = case("{result: placed}"), case("{result: unchanged}")
+    documents = parse("t", f"---\n{first}---\n# nothing\n---\n{second}".encode())
+    results = [document.model.tests[0].expect.result for document in documents]
+    assert results == ["placed", "unchanged"]
+    assert documents[0].model.policies == ["."]
+
+
+@pytest.mark.parametrize(
+    ("text", "finding"),
+    [
+        (case("{resultt: placed}"), "11:12: tests[0].expect.resultt: there is no such field"),
+        (case("{}"), "11:3: tests[0].expect: expects nothing; say at least what the result is"),
+        (case("{result: placd}"), "11:20: tests[0].expect.result: 'placd' is not one of"),
+        (case("{runsOn: [spot-2]}"), "11:21: tests[0].expect.runsOn[0]: there is no node 'spot-2'"),
+        (
+            case("{result: rejected, runsOn: []}"),
+            "11:30: tests[0].expect.runsOn: nothing is placed with result: rejected",
+        ),
+        (
+            case("{result: placed, reason: x}"),
+            "tests[0].expect.reason: goes with result: rejected or left-alone",
+        ),
+        (
+            case("{lacks: {tolerations: [{key: a, efect: b}]}}"),
+            "tolerations[0].efect: there is no such field",
+        ),
+        (case("{equals: {nodeSelector: {a: 1}}}"), "want text, and 1 is a number; quote it: '1'"),
+        (
+            case("{result: placed}", pod="{spec: {nodeSelektor: {}}}"),
+            "did you mean 'nodeSelector'?",
+        ),
+        (
+            case("{result: placed}", pod="{labels: {a: b}, metadata: {labels: {}}}"),
+            "tests[0].pod.labels: is in metadata.labels too; keep one of the two",
+        ),
+        (
+            case("{result: placed}", pod="{spec: {tolerations: [{key: 5}]}}"),
+            "10:36: tests[0].pod.spec.tolerations[0].key: want a string, not int",
+        ),
+        (
+            case("{result: placed}", pod="{metadata: {labels: {a.b/c: 1}}}"),
+            "10:36: tests[0].pod.metadata.labels[a.b/c]: want a string, not int",
+        ),
+        (
+            case("{result: placed}", pod="{spec: {hostNetwork: yes}}"),
+            "10:29: tests[0].pod.spec.hostNetwork: yes can be read as text or as a boolean",
+        ),
+        (case("{result: placed}", more="user:"), "tests[0].user: is null; give a value"),
+        (HEAD + "tests: []\n", "tests: is empty; give at least 1 item"),
+        (
+            case("{result: placed}").replace("nodes:", "policies: []\nnodes:"),
+            "policies: is empty; give at least 1 item",
+        ),
+        (HEAD, "tests: is required"),
+        (case("{result: placed}") + "kind: PolicyTest\n", "kind: the key is in line 2 already"),
+        (
+            "kind: PlacementPolicy\n",
+            "kind: want a document of kind PolicyTest, not PlacementPolicy",
+        ),
+        ("- a\n", "kind: want a document of kind PolicyTest"),
+        ("a: [\n", "not YAML"),
+        (b"\xff", "is not UTF-8"),
+    ],
+)
+def test_a_slip_is_found_where_it_stands(text: str | bytes, finding: str) -> None:
+    """Line, column, path, and what is wrong; and nothing else is found."""
+    (only,) = findings(text)
+    assert finding in only
+
+
+def test_two_tests_or_nodes_of_one_name_are_an_error() -> None:
+    """A report names a test by its name."""
+    text = case("{result: placed}")
+    twice = text + text[text.index("- name: it") :]
+    assert "the name is that of [0] too" in findings(twice)[0]
+    nodes = text.replace("name: steady-1", "name: spot-1")
+    assert "nodes[1].name: the name is that of [0] too" in findings(nodes)[0]
+
+
+def test_everything_that_is_wrong_is_said_at_once() -> None:
+    """One run of the command shows the whole work."""
+    text = case("{result: placd}", pod="{spec: {nodeSelektor: {}}}").replace("nodes:", "nods:")
+    assert len(findings(text)) == 3
+
+
+def test_nulls_in_a_pod_are_the_api_servers_way() -> None:
+    """What kubectl printed can be pasted."""
+    pod = "{metadata: {labels: {fairlead.dev/run: r}, creationTimestamp: null}, status: {}}"
+    assert parse("t", case("{result: placed}", pod=pod).encode())
+
+
+def test_a_pod_may_be_written_short_or_whole() -> None:
+    """Labels and annotations may stand at the top; both forms are one pod."""
+    whole = "{apiVersion: v1, kind: Pod, metadata: {labels: {fairlead.dev/run: r,"
+    whole += " fairlead.dev/role: worker}}}"
+    assert parse("t", case("{result: placed}", pod=whole).encode())
+    assert parse("t", case("{result: placed}", pod=WORKER).encode())

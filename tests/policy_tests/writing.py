@@ -1,0 +1,63 @@
+"""Policies and test documents written in a line, for tests of the tests."""
+
+from __future__ import annotations
+
+from webhook.policy.load import load
+from webhook.policy_tests.judge import judged
+from webhook.policy_tests.source import parse
+from webhook.policy_tests.verdict import Verdict
+
+HEAD = "apiVersion: fairlead.dev/v1alpha1\nkind: PolicyTest\n"
+CLASS = """\
+apiVersion: fairlead.dev/v1alpha1
+kind: CapacityClass
+metadata: {name: spot}
+spec: {nodes: [{labels: {pool: spot}, taints: [{key: spot, value: "true", effect: NoSchedule}]}]}
+---
+"""
+NODES = """\
+nodes:
+- name: spot-1
+  labels: {pool: spot}
+  taints: [{key: spot, value: "true", effect: NoSchedule}]
+- {name: steady-1, labels: {pool: steady}}
+"""
+WORKER = "{labels: {fairlead.dev/run: r, fairlead.dev/role: worker}}"
+
+
+def policy(name: str, spec: str) -> str:
+    """A PlacementPolicy; `spec` is in flow style, without its braces."""
+    head = "apiVersion: fairlead.dev/v1alpha1\nkind: PlacementPolicy\n"
+    return f"{head}metadata: {{name: {name}}}\nspec: {{{spec}}}\n---\n"
+
+
+WORKERS_ON_SPOT = CLASS + policy(
+    "workers-on-spot",
+    "match: {roles: [worker]}, overrides: {capacity: [{class: spot, mode: Constrain}]}",
+)
+
+
+def case(expect: str, pod: str = WORKER, more: str = "") -> str:
+    """A document with one test."""
+    body = f"- name: it\n  pod: {pod}\n  expect: {expect}\n"
+    if more:
+        body += f"  {more}\n"
+    return f"{HEAD}{NODES}tests:\n{body}"
+
+
+def verdicts(document: str, policies: str = WORKERS_ON_SPOT) -> tuple[Verdict, ...]:
+    """Every test of the document, judged."""
+    policy_set = load({"p.yaml": policies.encode()}).policies
+    return tuple(
+        verdict
+        for each in parse("p.test.yaml", document.encode())
+        for verdict in judged(each, policy_set)
+    )
+
+
+def verdict(
+    expect: str, pod: str = WORKER, more: str = "", policies: str = WORKERS_ON_SPOT
+) -> Verdict:
+    """One test, judged."""
+    (only,) = verdicts(case(expect, pod, more), policies)
+    return only

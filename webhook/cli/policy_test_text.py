@@ -1,0 +1,141 @@
+"""The report of policy tests as text for people, and as JSON for programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.cli.policy_test_run import FileReport, Report
+    from webhook.placement.trace import Entry
+    from webhook.policy_tests.verdict import Failure, Verdict
+
+
+def lines(report: Report, *, verbose: bool) -> Iterator[str]:
+    """The report, line by line; with `verbose` the tests that passed too."""
+    for file in report.files:
+        yield from _file(file, verbose=verbose)
+    yield from _summary(report)
+
+
+def _file(report: FileReport, *, verbose: bool) -> Iterator[str]:
+    failed = sum(not verdict.passed for verdict in report.verdicts)
+    passed = len(report.verdicts) - failed
+    if report.passed:
+        yield f"{_ok('ok')}      {report.file}  {_tests(passed)}"
+    else:
+        what = f"{failed} of {_tests(passed + failed)} failed" if report.verdicts else "cannot run"
+        yield f"{_bad('FAILED')}  {report.file}  {what}"
+    yield from (f"    {finding}" for finding in report.findings)
+    for verdict in report.verdicts:
+        if not verdict.passed:
+            yield from _failed(verdict)
+        elif verbose:
+            took_part = ", ".join(verdict.policies) or "no policy"
+            yield f"    {_ok('ok')}  {verdict.name}  ({verdict.result}; {took_part})"
+
+
+def _failed(verdict: Verdict) -> Iterator[str]:
+    yield f"    {_bad('FAILED')}  {verdict.file}:{verdict.line}: {verdict.name}"
+    for failure in verdict.failures:
+        yield f"        {failure.field}"
+        yield f"            expected  {failure.expected}"
+        yield f"            seen      {failure.seen}"
+        yield from (f"            {line}" for line in failure.because)
+    trace = [_entry(entry) for entry in relevant(verdict)]
+    if trace:
+        yield "        why"
+        yield from (f"            {line}" for line in trace)
+
+
+def _entry(entry: Entry) -> str:
+    who = f"policy {entry.policy} ({entry.part})" if entry.policy else "the pod"
+    return f"{entry.field}: {entry.outcome}, {who}: {entry.reason}"
+
+
+# What decides about nodes, and so is behind every wrong runsOn.
+_OF_NODES = ("nodeSelector", "affinity", "tolerations", "capacity", "annotations[")
+
+
+def relevant(verdict: Verdict) -> list[Entry]:
+    """The lines of the trace that concern the fields that came out wrong; else all of them."""
+    starts: tuple[str, ...] = ()
+    for failure in verdict.failures:
+        of_nodes = failure.field in ("runsOn", "nodeSelector", "affinity", "tolerations")
+        starts += _OF_NODES if of_nodes else (failure.field,)
+    found = [entry for entry in verdict.trace if entry.field.startswith(starts)]
+    return found or list(verdict.trace)
+
+
+def _summary(report: Report) -> Iterator[str]:
+    verdicts = [verdict for file in report.files for verdict in file.verdicts]
+    failed = sum(not verdict.passed for verdict in verdicts)
+    broken = sum(bool(file.findings) for file in report.files)
+    yield ""
+    told = [_tests(len(verdicts)), f"{len(verdicts) - failed} passed", f"{failed} failed"]
+    if broken:
+        told.append(f"{_count(broken, 'file')} could not be run")
+    yield ", ".join(told)
+    reached = report.policies - len(report.unreached)
+    yield f"{reached} of {_count(report.policies, 'policy', 'policies')} reached"
+    if report.unreached:
+        yield "No test reached:"
+        yield from (f"    {place.policy}  ({place.file})" for place in report.unreached)
+
+
+def document(report: Report) -> dict[str, Any]:
+    """The report as JSON."""
+    return {
+        "passed": report.passed,
+        "files": [_file_document(file) for file in report.files],
+        "policies": report.policies,
+        "unreached": [place._asdict() for place in report.unreached],
+    }
+
+
+def _file_document(report: FileReport) -> dict[str, Any]:
+    return {
+        "file": report.file,
+        "passed": report.passed,
+        "findings": report.findings,
+        "tests": [
+            {
+                "name": verdict.name,
+                "line": verdict.line,
+                "passed": verdict.passed,
+                "result": verdict.result,
+                "policies": list(verdict.policies),
+                "failures": [_failure(failure) for failure in verdict.failures],
+                "trace": [entry._asdict() for entry in verdict.trace],
+            }
+            for verdict in report.verdicts
+        ],
+    }
+
+
+def _failure(failure: Failure) -> dict[str, Any]:
+    return {
+        "field": failure.field,
+        "expected": failure.expected,
+        "seen": failure.seen,
+        "because": list(failure.because),
+    }
+
+
+def _tests(count: int) -> str:
+    return _count(count, "test")
+
+
+def _count(count: int, one: str, many: str = "") -> str:
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def _ok(text: str) -> str:
+    return click.style(text, fg="green")
+
+
+def _bad(text: str) -> str:
+    return click.style(text, fg="red", bold=True)

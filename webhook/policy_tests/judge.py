@@ -1,0 +1,180 @@
+"""Judging the tests of one document against one policy set."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING
+
+import jsonpatch
+
+from webhook.admission.arrival import Arrival, Cluster
+from webhook.admission.engine import decide, subject_of
+from webhook.identity import identify
+from webhook.placement import pod as pods_of
+from webhook.policy_tests import compare, nodes, pods
+from webhook.policy_tests.model import WITHOUT_PLACEMENT
+from webhook.policy_tests.verdict import Failure, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from webhook.admission.decision import Decision
+    from webhook.placement.shapes import JsonObject
+    from webhook.policy.policy_set import PolicySet
+    from webhook.policy_tests.model import Case, Expectation, Node, PolicyTest
+    from webhook.policy_tests.source import Document
+
+# The API server puts it on every namespace, and policies may select by it.
+_NAMESPACE_NAME = "kubernetes.io/metadata.name"
+
+
+def judged(document: Document, policies: PolicySet) -> tuple[Verdict, ...]:
+    """Every test of the document, in its order, run over the policy set."""
+    cluster = _cluster(document.model)
+    return tuple(
+        _verdict(document, at, case, policies, cluster)
+        for at, case in enumerate(document.model.tests)
+    )
+
+
+def _cluster(model: PolicyTest) -> Cluster:
+    given = model.cluster
+    return Cluster(default_priority_class=(given and given.default_priority_class) or "")
+
+
+def _verdict(
+    document: Document, at: int, case: Case, policies: PolicySet, cluster: Cluster
+) -> Verdict:
+    arrival = _arrival(case)
+    decision = decide(arrival, policies, cluster)
+    audited = decision.audited.policies if decision.audited else ()
+    took_part = (*decision.policies, *audited)
+    failures = [
+        *_answer(case.expect, decision),
+        *_part(case.expect, arrival, decision, took_part, policies),
+        *_audited(case.expect, decision),
+        *_placement(case.expect, arrival.pod, decision, document.model.nodes),
+    ]
+    return Verdict(
+        case.name,
+        document.file,
+        document.line(at),
+        decision.result,
+        took_part,
+        failures,
+        decision.trace,
+    )
+
+
+def _arrival(case: Case) -> Arrival:
+    labels = {_NAMESPACE_NAME: case.namespace, **case.namespace_labels}
+    return Arrival(pods.whole(case.pod), case.namespace, labels, case.user)
+
+
+def _answer(expect: Expectation, decision: Decision) -> Iterator[Failure]:
+    """Result, reason, and warnings."""
+    seen = decision.result + (f": {decision.reason}" if decision.reason else "")
+    if expect.result is not None and expect.result != decision.result:
+        yield Failure("result", expect.result, seen)
+    elif expect.result is None and not decision.allowed:
+        yield Failure("result", "admitted", seen)
+    elif expect.reason is not None and expect.reason not in decision.reason:
+        yield Failure("reason", expect.reason, decision.reason or "none")
+    warnings = "; ".join(decision.warnings) or "none"
+    for text in expect.warnings or ():
+        if not any(text in warning for warning in decision.warnings):
+            yield Failure("warnings", text, warnings)
+    if expect.warnings == [] and decision.warnings:
+        yield Failure("warnings", "none", warnings)
+
+
+def _part(
+    expect: Expectation,
+    arrival: Arrival,
+    decision: Decision,
+    took_part: Sequence[str],
+    policies: PolicySet,
+) -> Iterator[Failure]:
+    """Which policies took part; that some did, unless the test says otherwise."""
+    if expect.policies is None:
+        if not took_part:
+            why = _why_not(arrival, decision, policies)
+            yield Failure("policies", "some policy takes part (or say policies: [])", "none", why)
+    elif set(expect.policies) != set(decision.policies):
+        differing = set(expect.policies) ^ set(decision.policies)
+        yield Failure(
+            "policies",
+            ", ".join(expect.policies) or "none",
+            ", ".join(decision.policies) or "none",
+            _why_not(arrival, decision, policies, differing),
+        )
+
+
+def _why_not(
+    arrival: Arrival, decision: Decision, policies: PolicySet, only: set[str] | None = None
+) -> list[str]:
+    """For each policy (or only those named) that does not match, the very condition that fails."""
+    own = pods_of.read(arrival.pod)
+    identity = identify(own.labels, own.annotations, arrival.namespace_labels)
+    if identity is None:
+        return ["the pod belongs to no run: it has none of the marks that `fairlead sources` lists"]
+    if decision.result == "left-alone":
+        return [decision.reason]
+    subject = subject_of(arrival, own, identity)
+    lines = []
+    for policy in policies.policies:
+        failed = policy.failed(subject)
+        if failed is not None and (only is None or policy.name in only):
+            lines.append(f"{policy.name} does not match: {failed}")
+    there = {policy.name for policy in policies.policies}
+    lines += [f"{name} is no policy of this set" for name in sorted((only or set()) - there)]
+    return lines
+
+
+def _audited(expect: Expectation, decision: Decision) -> Iterator[Failure]:
+    """What policies under Audit would have done."""
+    if expect.audited is None:
+        return
+    seen = decision.audited
+    wanted = expect.audited
+    names = seen.policies if seen else ()
+    if wanted.policies is not None and set(wanted.policies) != set(names):
+        yield Failure(
+            "audited.policies", ", ".join(wanted.policies) or "none", ", ".join(names) or "none"
+        )
+    differs = bool(seen and seen.differs)
+    if wanted.differs is not None and wanted.differs is not differs:
+        yield Failure("audited.differs", str(wanted.differs).lower(), str(differs).lower())
+    rejections = "; ".join(seen.rejections) if seen else ""
+    if wanted.rejection is not None and wanted.rejection not in rejections:
+        yield Failure("audited.rejection", wanted.rejection, rejections or "none")
+
+
+def _placement(
+    expect: Expectation, pod: JsonObject, decision: Decision, given: Sequence[Node]
+) -> Iterator[Failure]:
+    """The pod's fields after the patch, and the nodes that then admit it."""
+    asks = (expect.equals, expect.contains, expect.lacks, expect.runs_on)
+    if decision.result in WITHOUT_PLACEMENT or all(ask is None for ask in asks):
+        return
+    final: JsonObject = jsonpatch.apply_patch(copy.deepcopy(pod), list(decision.patch))
+    if expect.equals is not None:
+        yield from compare.equals(expect.equals, final)
+    if expect.contains is not None:
+        yield from compare.contains(expect.contains, final)
+    if expect.lacks is not None:
+        yield from compare.lacks(expect.lacks, final)
+    if expect.runs_on is not None:
+        yield from _runs_on(expect.runs_on, final, given)
+
+
+def _runs_on(wanted: Sequence[str], final: JsonObject, given: Sequence[Node]) -> Iterator[Failure]:
+    placement = pods_of.read(final)
+    reasons = {node.name: nodes.shut_out(placement, node) for node in given}
+    seen = [name for name, reason in reasons.items() if not reason]
+    if set(seen) != set(wanted):
+        because = [f"{name}: {reasons[name]}" for name in reasons if reasons[name]]
+        because += [f"{name}: nothing shuts the pod out" for name in seen if name not in wanted]
+        yield Failure(
+            "runsOn", ", ".join(wanted) or "no node", ", ".join(seen) or "no node", because
+        )

@@ -1,0 +1,249 @@
+"""The document that policy tests are written in: PolicyTest."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Final, Literal
+
+from pydantic import AfterValidator, Field
+
+from webhook.placement.schema.base import Problem, Strict, distinct, guess
+from webhook.placement.schema.syntax import (
+    AnnotationKey,
+    LabelKey,
+    LabelValue,
+    NamespaceName,
+    ObjectName,
+)
+from webhook.placement.schema.taints import Taint, Toleration
+from webhook.policy_tests.pods import SPEC_FIELDS
+
+Text = Annotated[str, Field(min_length=1)]
+Items = list[dict[str, Any]]
+# Results of which no placement can be asked: there is none.
+WITHOUT_PLACEMENT: Final = ("rejected", "not-a-run")
+
+
+class Node(Strict):
+    """A node that tests speak of. kubernetes.io/hostname, /os and /arch are filled in."""
+
+    name: ObjectName = Field(description="The node's name.")
+    labels: dict[LabelKey, LabelValue] | None = Field(
+        default=None,
+        description="The node's labels. Unless they are here, kubernetes.io/hostname (the name), "
+        "kubernetes.io/os (linux) and kubernetes.io/arch (amd64) are added.",
+    )
+    taints: list[Taint] | None = Field(default=None, description="The node's taints.")
+
+
+class Cluster(Strict):
+    """What the cluster fills in, and which therefore is nobody's word."""
+
+    default_priority_class: ObjectName | None = Field(
+        default=None, description="The PriorityClass that is the cluster's default."
+    )
+
+
+class Pod(Strict):
+    """A v1.Pod as it comes to the webhook; what a pod needs beside, a test need not write."""
+
+    refused: ClassVar[Mapping[str, str]] = {}
+
+    api_version: Literal["v1"] | None = Field(default=None, description="v1, if it is written.")
+    kind: Literal["Pod"] | None = Field(default=None, description="Pod, if it is written.")
+    labels: dict[str, str] | None = Field(default=None, description="Short for metadata.labels.")
+    annotations: dict[str, str] | None = Field(
+        default=None, description="Short for metadata.annotations."
+    )
+    metadata: dict[str, Any] | None = Field(
+        default=None, description="The pod's metadata; its name is filled in."
+    )
+    spec: dict[str, Any] | None = Field(
+        default=None, description="The pod's spec; without containers it gets one."
+    )
+    status: Any = Field(default=None, exclude=True, description="Not read.")
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """No field of the spec that there is not, and nothing said twice."""
+        spec, metadata = given.get("spec"), given.get("metadata")
+        for name in spec if isinstance(spec, dict) else ():
+            if isinstance(name, str) and name not in SPEC_FIELDS:
+                hint = guess(name, SPEC_FIELDS)
+                yield Problem(("spec", name), f"a pod's spec has no such field{hint}")
+        for name in ("labels", "annotations"):
+            if isinstance(metadata, dict) and given.get(name) is not None and name in metadata:
+                yield Problem((name,), f"is in metadata.{name} too; keep one of the two")
+
+
+class Fields(Strict):
+    """Placement fields of the pod after the decision."""
+
+    node_selector: dict[str, str] | None = Field(default=None, description="spec.nodeSelector")
+    tolerations: Items | None = Field(default=None, description="spec.tolerations")
+    affinity: dict[str, Any] | None = Field(default=None, description="spec.affinity")
+    topology_spread_constraints: Items | None = Field(
+        default=None, description="spec.topologySpreadConstraints"
+    )
+    priority_class_name: str | None = Field(default=None, description="spec.priorityClassName")
+    scheduler_name: str | None = Field(default=None, description="spec.schedulerName")
+    runtime_class_name: str | None = Field(default=None, description="spec.runtimeClassName")
+    security_context: dict[str, Any] | None = Field(
+        default=None, description="spec.securityContext"
+    )
+    labels: dict[str, str] | None = Field(default=None, description="metadata.labels")
+    annotations: dict[str, str] | None = Field(
+        default=None,
+        description="metadata.annotations, without Fairlead's own fairlead.dev/placement",
+    )
+
+
+class Lacking(Strict):
+    """What the pod must not have after the decision."""
+
+    node_selector: list[LabelKey] | None = Field(
+        default=None, description="Keys that spec.nodeSelector must not have."
+    )
+    tolerations: list[Toleration] | None = Field(
+        default=None,
+        description="Tolerations none of which the pod may have. One stands for all that hold "
+        "what it says: {key: spot, operator: Exists} for every effect.",
+    )
+    security_context: list[Text] | None = Field(
+        default=None, description="Members that spec.securityContext must not have."
+    )
+    labels: list[LabelKey] | None = Field(
+        default=None, description="Keys that metadata.labels must not have."
+    )
+    annotations: list[AnnotationKey] | None = Field(
+        default=None, description="Keys that metadata.annotations must not have."
+    )
+
+
+class Audited(Strict):
+    """What policies under Audit would have done."""
+
+    policies: list[Text] | None = Field(
+        default=None, description="The policies under Audit that matched: these and no others."
+    )
+    differs: bool | None = Field(
+        default=None, description="Whether anything would have come out otherwise."
+    )
+    rejection: Text | None = Field(
+        default=None, description="Text of the reason for which they would have rejected the pod."
+    )
+
+
+class Expectation(Strict):
+    """What must come out. What is not written is not asked, but that the pod is admitted."""
+
+    result: Literal["placed", "unchanged", "left-alone", "rejected", "not-a-run"] | None = Field(
+        default=None,
+        description="What became of the pod. Left out, anything but rejected.",
+    )
+    reason: Text | None = Field(
+        default=None,
+        description="Text of the reason why the pod was rejected or left alone.",
+    )
+    policies: list[Text] | None = Field(
+        default=None,
+        description="The enforced policies that took part: these and no others. A test in which "
+        "no policy took part fails unless it says [] here.",
+    )
+    warnings: list[Text] | None = Field(
+        default=None,
+        description="Each is text of some warning; [] means that there is none.",
+    )
+    equals: Fields | None = Field(
+        default=None,
+        description='Fields that must be exactly this; {} and [] and "" mean that it is unset.',
+    )
+    contains: Fields | None = Field(
+        default=None,
+        description="What fields must hold, beside whatever else is in them: maps the members, "
+        "lists for each item one that holds what it says.",
+    )
+    lacks: Lacking | None = Field(default=None, description="What must not be there.")
+    runs_on: list[ObjectName] | None = Field(
+        default=None,
+        description="Of the nodes, those that admit the pod by their labels and taints: these "
+        "and no others; [] means none.",
+    )
+    audited: Audited | None = Field(
+        default=None, description="What policies under Audit would have done."
+    )
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """An expectation that cannot be, or that expects nothing."""
+        if not any(value is not None for value in given.values()):
+            yield Problem((), "expects nothing; say at least what the result is")
+        result = given.get("result")
+        if given.get("reason") is not None and result not in ("rejected", "left-alone"):
+            yield Problem(("reason",), "goes with result: rejected or left-alone")
+        if result in WITHOUT_PLACEMENT:
+            for name in ("equals", "contains", "lacks", "runsOn"):
+                if given.get(name) is not None:
+                    yield Problem((name,), f"nothing is placed with result: {result}")
+
+
+class Case(Strict):
+    """One test: a pod, where it comes from, and what must come out."""
+
+    name: Text = Field(description="What the test shows, in a sentence.")
+    pod: Pod = Field(description="The pod as it comes to the webhook.")
+    namespace: NamespaceName = Field(default="default", description="The pod's namespace.")
+    namespace_labels: dict[LabelKey, LabelValue] = Field(
+        default_factory=dict,
+        description="The labels of the namespace; kubernetes.io/metadata.name is added.",
+    )
+    user: str = Field(
+        default="",
+        description="Who creates the pod, such as "
+        "system:serviceaccount:kube-system:daemon-set-controller.",
+    )
+    expect: Expectation = Field(description="What must come out.")
+
+
+def _one_of_a_name(cases: list[Case]) -> list[Case]:
+    return distinct(cases, [case.name for case in cases], ("name",), "the name")
+
+
+def _one_node_of_a_name(nodes: list[Node]) -> list[Node]:
+    return distinct(nodes, [node.name for node in nodes], ("name",), "the name")
+
+
+class PolicyTest(Strict):
+    """Tests of the policies in some files or folders."""
+
+    api_version: Literal["fairlead.dev/v1alpha1"] = Field(description="The version of this form.")
+    kind: Literal["PolicyTest"] = Field(description="The kind of this document.")
+    policies: list[Text] = Field(
+        default_factory=lambda: ["."],
+        min_length=1,
+        description="Files and folders with the policies and capacity classes under test, "
+        "relative to this file. Left out, the folder that it is in.",
+    )
+    cluster: Cluster | None = Field(default=None, description="What the cluster fills in.")
+    nodes: Annotated[list[Node], AfterValidator(_one_node_of_a_name)] = Field(
+        default_factory=list, description="The nodes that runsOn speaks of."
+    )
+    tests: Annotated[list[Case], AfterValidator(_one_of_a_name)] = Field(
+        min_length=1, description="The tests."
+    )
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """runsOn names nodes that are there."""
+        nodes, tests = given.get("nodes") or [], given.get("tests")
+        if not isinstance(nodes, list) or not isinstance(tests, list):
+            return
+        names = tuple(str(n.get("name") if isinstance(n, dict) else n) for n in nodes)
+        for at, case in enumerate(tests):
+            expect = case.get("expect") if isinstance(case, dict) else None
+            wanted = expect.get("runsOn") if isinstance(expect, dict) else None
+            for position, name in enumerate(wanted if isinstance(wanted, list) else ()):
+                if isinstance(name, str) and name not in names:
+                    there = ", ".join(names) or "none is given"
+                    yield Problem(
+                        ("tests", at, "expect", "runsOn", position),
+                        f"there is no node {name!r} (nodes: {there}){guess(name, names)}",
+                    )
