@@ -1,0 +1,212 @@
+"""Reviews as the API server sends them, policies to decide by, and a caller without a network."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+from starlette.applications import Starlette
+from starlette.types import Message
+
+from webhook import names
+from webhook.admission.app import admission_app
+from webhook.admission.handler import Handler, NamespaceLabels
+from webhook.errors import NotSynced
+from webhook.policy.load import load
+from webhook.policy.policy_set import PolicySet
+from webhook.server.metrics import Metrics
+
+Json = dict[str, Any]
+
+SPOT = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: spot-tolerated}
+spec:
+  match: {namespaces: ["ml-*"]}
+  overrides: {tolerations: [{key: spot, operator: Exists, effect: NoSchedule}]}
+"""
+POOL = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: pool-required}
+spec:
+  match: {namespaces: ["ml-*"]}
+  requirements: {nodeSelector: {pool: experiments}}
+"""
+SECRET = "hunter2-do-not-log"
+
+
+def policy_set(*texts: str) -> PolicySet:
+    """The set of the documents."""
+    return load({f"{at}.yaml": text.encode() for at, text in enumerate(texts)}).policies
+
+
+def pod(*, labels: Mapping[str, str] | None = None, **spec: object) -> Json:
+    """A pod of a run, with a secret in its environment, as the API server has defaulted it."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "labels": {names.RUN: "r"} if labels is None else dict(labels)},
+        "spec": {
+            "containers": [
+                {"name": "main", "image": "i", "env": [{"name": "TOKEN", "value": SECRET}]}
+            ],
+            "schedulerName": "default-scheduler",
+            **spec,
+        },
+    }
+
+
+def review(obj: object = None, **request: object) -> Json:
+    """An AdmissionReview of the creation of the pod, with members of its request changed."""
+    return {
+        "kind": "AdmissionReview",
+        "apiVersion": "admission.k8s.io/v1",
+        "request": {
+            "uid": "0df28fbd",
+            "kind": {"group": "", "version": "v1", "kind": "Pod"},
+            "resource": {"group": "", "version": "v1", "resource": "pods"},
+            "name": "p",
+            "namespace": "ml-team",
+            "operation": "CREATE",
+            "userInfo": {"username": "somebody", "groups": ["system:authenticated"]},
+            "object": pod() if obj is None else obj,
+            "oldObject": None,
+            "dryRun": False,
+            "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
+            **request,
+        },
+    }
+
+
+class Known:
+    """Namespaces of which these labels are known, and no others."""
+
+    def __init__(self, known: Mapping[str, Mapping[str, str]]) -> None:
+        self._known = known
+
+    def peek(self, name: str) -> Mapping[str, str] | None:
+        """The labels, if they are known."""
+        return self._known.get(name)
+
+    async def labels(self, name: str) -> Mapping[str, str]:
+        """They are not to be had."""
+        raise NotSynced(f"namespace {name}: not known")
+
+
+class Asked(Known):
+    """Namespaces of which nothing is known until they are asked for."""
+
+    def peek(self, name: str) -> Mapping[str, str] | None:  # noqa: ARG002
+        """Nothing."""
+        return None
+
+    async def labels(self, name: str) -> Mapping[str, str]:
+        """The labels, after everybody else has had a turn."""
+        await asyncio.sleep(0)
+        return self._known[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the app answered."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def response(self) -> Json:
+        """The response of the review in the body."""
+        response: Json = json.loads(self.body)["response"]
+        return response
+
+    @property
+    def patch(self) -> list[Json]:
+        """The operations of the patch; [] if there is none."""
+        text = self.response.get("patch")
+        return json.loads(base64.b64decode(text)) if text else []
+
+
+class Webhook:
+    """The app with everything it needs, called in process."""
+
+    def __init__(
+        self,
+        policies: PolicySet | Callable[[], PolicySet | None] | None,
+        *,
+        namespaces: NamespaceLabels | None = None,
+        default_priority_class: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        self.metrics = Metrics()
+        handler = Handler(
+            policies=policies if callable(policies) else lambda: policies,
+            namespaces=namespaces or Known({"ml-team": {}}),
+            default_priority_class=default_priority_class,
+            observer=self.metrics,
+        )
+        self.app: Starlette = admission_app(handler, self.metrics)
+
+    @property
+    def registry(self) -> CollectorRegistry:
+        """Where its metrics are."""
+        return self.metrics.registry
+
+    def counted(self, name: str, **labels: str) -> float:
+        """The value of a counter; 0 if it never counted."""
+        return self.registry.get_sample_value(f"fairlead_{name}_total", labels) or 0.0
+
+    def post(self, body: bytes | Json, headers: Mapping[str, str] | None = None) -> Answer:
+        """POST /mutate."""
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        given = {"content-type": "application/json"} if headers is None else dict(headers)
+        answer = call(self.app, "POST", "/mutate", [content], given)
+        assert answer is not None
+        return answer
+
+
+def call(
+    app: Starlette,
+    method: str,
+    path: str,
+    parts: Sequence[bytes | None] = (b"",),
+    headers: Mapping[str, str] | None = None,
+) -> Answer | None:
+    """One request whose body comes in these parts; where one is None, the caller goes away."""
+    scope = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "https",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"timeout=3s",
+        "root_path": "",
+        "headers": [(k.encode(), v.encode()) for k, v in (headers or {}).items()],
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 2),
+    }
+    waiting = list(parts)
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        part = waiting.pop(0)
+        if part is None:
+            return {"type": "http.disconnect"}
+        return {"type": "http.request", "body": part, "more_body": bool(waiting)}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    asyncio.run(app(scope, receive, send))
+    if not sent:
+        return None
+    start, end = sent
+    headers_sent = {k.decode(): v.decode() for k, v in start["headers"]}
+    return Answer(start["status"], headers_sent, end.get("body", b""))

@@ -1,0 +1,412 @@
+"""The app: what comes back for a review, and for what is none."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jsonpatch
+import pytest
+
+from tests.admission.reviews import (
+    POOL,
+    SECRET,
+    SPOT,
+    Asked,
+    Json,
+    Known,
+    Webhook,
+    call,
+    pod,
+    policy_set,
+    review,
+)
+from webhook import names
+from webhook.admission.body import MAX_BODY_BYTES
+from webhook.errors import NotSynced
+from webhook.policy.policy_set import PolicySet
+from webhook.server.logs import JsonFormatter
+
+SPOT_TOLERATION = {"key": "spot", "operator": "Exists", "effect": "NoSchedule"}
+
+
+@contextmanager
+def logged(level: int) -> Iterator[list[str]]:
+    """The lines that the webhook writes at this level and above, as they would be on stderr."""
+    lines: list[str] = []
+    handler = logging.Handler()
+    formatter = JsonFormatter()
+    handler.emit = lambda record: lines.append(formatter.format(record))  # type: ignore[method-assign]
+    logger = logging.getLogger("webhook.admission")
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(level)
+    try:
+        yield lines
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+
+
+def test_a_pod_of_a_run_gets_a_patch_that_applies() -> None:
+    """The answer carries the request's uid, and the patch places and stamps the pod."""
+    policies = policy_set(SPOT)
+    answer = Webhook(policies).post(review())
+    assert answer.status == 200
+    assert answer.headers["content-type"] == "application/json"
+    assert int(answer.headers["content-length"]) == len(answer.body)
+    assert (answer.response["uid"], answer.response["allowed"]) == ("0df28fbd", True)
+    placed = jsonpatch.apply_patch(pod(), answer.patch)
+    assert placed["spec"]["tolerations"] == [SPOT_TOLERATION]
+    stamp = json.loads(placed["metadata"]["annotations"][names.PLACEMENT])
+    assert stamp == {
+        "policies": {"spot-tolerated": ["tolerations[spot]"]},
+        "set": policies.hash[:16],
+    }
+    assert answer.response["auditAnnotations"] == {
+        "result": "placed",
+        "set": policies.hash[:16],
+        "policies": "spot-tolerated",
+    }
+
+
+def test_deciding_on_our_own_output_gives_no_patch() -> None:
+    """The API server may call twice."""
+    webhook = Webhook(policy_set(SPOT))
+    placed = jsonpatch.apply_patch(pod(), webhook.post(review()).patch)
+    again = webhook.post(review(placed))
+    assert again.response["allowed"]
+    assert "patch" not in again.response
+    assert again.response["auditAnnotations"]["result"] == "unchanged"
+
+
+def test_a_pod_of_no_run_gets_an_empty_answer() -> None:
+    """No patch, no warning, no annotation in the audit log: it is none of our business."""
+    answer = Webhook(policy_set(SPOT)).post(review(pod(labels={"app": "x"})))
+    assert answer.response == {"uid": "0df28fbd", "allowed": True}
+
+
+def test_a_rejection_is_an_answer_that_names_policy_and_field() -> None:
+    """HTTP 200, for it is a decision and no failure."""
+    answer = Webhook(policy_set(POOL)).post(review(pod(nodeSelector={"pool": "other"})))
+    assert answer.status == 200
+    assert not answer.response["allowed"]
+    assert answer.response["status"]["code"] == 403
+    message = answer.response["status"]["message"]
+    assert "pool-required" in message
+    assert "nodeSelector" in message
+    assert "patch" not in answer.response
+    assert answer.response["auditAnnotations"]["result"] == "rejected"
+
+
+def test_a_pod_of_the_daemon_set_controller_is_stamped_and_left_alone() -> None:
+    """The reason is in the stamp and in the audit log. The owner alone, forged, is not enough."""
+    owned = pod()
+    owned["metadata"]["ownerReferences"] = [
+        {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": True}
+    ]
+    webhook = Webhook(policy_set(SPOT))
+    answer = webhook.post(
+        review(owned, userInfo={"username": names.DAEMON_SET_CONTROLLER}),
+    )
+    assert [operation["path"] for operation in answer.patch] == ["/metadata/annotations"]
+    assert "DaemonSet" in answer.response["auditAnnotations"]["reason"]
+    forged = webhook.post(review(owned))
+    assert forged.response["auditAnnotations"]["result"] == "placed"
+
+
+def test_a_dry_run_is_decided_as_any_other() -> None:
+    """There are no side effects that could be left out."""
+    webhook = Webhook(policy_set(SPOT))
+    assert webhook.post(review(dryRun=True)).body == webhook.post(review()).body
+
+
+def test_the_default_priority_class_counts_as_unset() -> None:
+    """The cluster's is nobody's word; one that the pod's author chose is."""
+    policies = policy_set(
+        """
+        apiVersion: fairlead.dev/v1alpha1
+        kind: PlacementPolicy
+        metadata: {name: important}
+        spec: {defaults: {priorityClassName: batch}}
+        """
+    )
+    webhook = Webhook(policies, default_priority_class=lambda: "normal")
+    for own, becomes in (("normal", "batch"), ("mine", "mine")):
+        sent = pod(priorityClassName=own, priority=7)
+        placed = jsonpatch.apply_patch(sent, webhook.post(review(sent)).patch)
+        assert placed["spec"]["priorityClassName"] == becomes
+        assert ("priority" in placed["spec"]) == (becomes == "mine")
+
+
+def test_a_namespace_that_is_not_known_yet_is_asked_for() -> None:
+    """And the policies that its labels select apply."""
+    policies = policy_set(
+        """
+        apiVersion: fairlead.dev/v1alpha1
+        kind: PlacementPolicy
+        metadata: {name: batch}
+        spec:
+          match: {namespaceSelector: {matchLabels: {tier: batch}}}
+          defaults: {nodeSelector: {pool: batch}}
+        """
+    )
+    webhook = Webhook(policies, namespaces=Asked({"ml-team": {"tier": "batch"}}))
+    placed = jsonpatch.apply_patch(pod(), webhook.post(review()).patch)
+    assert placed["spec"]["nodeSelector"] == {"pool": "batch"}
+
+
+@pytest.mark.parametrize("missing", ["policies", "namespace", "priority class"])
+def test_what_is_not_known_is_never_guessed(missing: str) -> None:
+    """503, with the reason as text, and Retry-After, upon which the API server tries again."""
+
+    def not_listed() -> str | None:
+        raise NotSynced("the default PriorityClass is not known yet")
+
+    webhook = Webhook(
+        None if missing == "policies" else policy_set(SPOT),
+        namespaces=Known({}) if missing == "namespace" else None,
+        default_priority_class=not_listed if missing == "priority class" else lambda: None,
+    )
+    answer = webhook.post(review())
+    assert answer.status == 503
+    assert answer.headers["retry-after"] == "1"
+    assert answer.headers["content-type"].startswith("text/plain")
+    says = {"policies": "no policies", "namespace": "ml-team", "priority class": "PriorityClass"}
+    assert says[missing] in answer.body.decode()
+    assert webhook.counted("admission_requests", result="not-synced", code="503") == 1
+
+
+def test_a_decision_goes_by_one_policy_set() -> None:
+    """The one that serves when everything else is known, asked for once."""
+    sets = [policy_set(SPOT), policy_set(SPOT, POOL)]
+    asked: list[PolicySet] = []
+
+    def newest() -> PolicySet:
+        asked.append(sets[len(asked) % 2])
+        return asked[-1]
+
+    webhook = Webhook(newest, namespaces=Asked({"ml-team": {}}))
+    answer = webhook.post(review())
+    assert len(asked) == 1
+    assert answer.response["auditAnnotations"]["set"] == sets[0].hash[:16]
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b"nonsense", "not JSON"),
+        (b"{}", "want an AdmissionReview"),
+        (json.dumps(review() | {"apiVersion": "admission.k8s.io/v1beta1"}).encode(), "v1beta1"),
+        (b"[" * 100_000, "not JSON"),
+        (b'{"a": NaN}', "not JSON"),
+        (json.dumps(review({"n": 2**64})).encode(), "over 64 bits"),
+        (b'{"a": "\\ud800"}', "not JSON"),
+        (json.dumps(review({"metadata": {}})).encode(), "spec: want an object"),
+        (json.dumps(review(pod(tolerations="all"))).encode(), "spec.tolerations: want a list"),
+        (json.dumps(review(pod(nodeSelector={"a": 1}))).encode(), "spec.nodeSelector[a]"),
+    ],
+    ids=[
+        "text",
+        "no review",
+        "version",
+        "deep",
+        "NaN",
+        "huge integer",
+        "lone surrogate",
+        "no spec",
+        "tolerations",
+        "selector",
+    ],
+)
+def test_what_is_no_review_of_a_pod_is_a_400_with_the_reason(body: bytes, says: str) -> None:
+    """And counts as invalid, not as an error of ours."""
+    webhook = Webhook(policy_set(SPOT))
+    answer = webhook.post(body)
+    assert answer.status == 400
+    assert says in answer.body.decode()
+    assert webhook.counted("admission_requests", result="invalid", code="400") == 1
+    assert webhook.counted("engine_errors") == 0
+
+
+def test_an_exception_is_a_500_counted_and_logged_with_the_uid() -> None:
+    """The API server's failurePolicy decides then: it is never an answer that admits the pod."""
+
+    class Broken(PolicySet):
+        def matching(self, _subject: object) -> tuple[int, ...]:
+            raise ZeroDivisionError
+
+    webhook = Webhook(Broken([], {}, "0" * 64))
+    with logged(logging.ERROR) as lines:
+        answer = webhook.post(review())
+    assert answer.status == 500
+    assert "0df28fbd" in answer.body.decode()
+    assert webhook.counted("engine_errors") == 1
+    assert webhook.counted("admission_requests", result="error", code="500") == 1
+    (line,) = map(json.loads, lines)
+    assert line["uid"] == "0df28fbd"
+    assert "ZeroDivisionError" in line["exception"]
+    assert SECRET not in lines[0]
+
+
+@pytest.mark.parametrize(
+    "parts", [[b"x" * (MAX_BODY_BYTES + 1)], [b"x" * MAX_BODY_BYTES, b"x"]], ids=["whole", "parts"]
+)
+def test_a_body_over_the_cap_is_a_413(parts: list[bytes]) -> None:
+    """The reason says what the cap is."""
+    webhook = Webhook(policy_set(SPOT))
+    answer = call(webhook.app, "POST", "/mutate", parts)
+    assert answer is not None
+    assert answer.status == 413
+    assert str(MAX_BODY_BYTES) in answer.body.decode()
+    assert webhook.counted("admission_requests", result="too-large", code="413") == 1
+
+
+def test_a_pod_as_large_as_any_is_decided() -> None:
+    """The API server takes requests of 3 MiB, and its JSON writes each < as six bytes."""
+    large = pod()
+    large["spec"]["containers"][0]["args"] = ["x" * 2_500_000 + "<" * 500_000]
+    text = json.dumps(review(large)).replace("<", "\\u003c").encode()
+    assert 3 * 1024 * 1024 < len(text) < MAX_BODY_BYTES
+    assert Webhook(policy_set(SPOT)).post(text).response["allowed"]
+
+
+def test_a_caller_that_went_away_gets_no_answer() -> None:
+    """Nothing is sent, and nothing is counted as answered."""
+    webhook = Webhook(policy_set(SPOT))
+    assert call(webhook.app, "POST", "/mutate", [b"{", None]) is None
+
+
+@pytest.mark.parametrize(
+    ("content_type", "status"),
+    [
+        ("application/json", 200),
+        ("application/json; charset=utf-8", 200),
+        ("Application/JSON", 200),
+        ("application/vnd.kubernetes+json", 200),
+        ("", 200),
+        ("application/yaml", 415),
+        ("application/x-www-form-urlencoded", 415),
+        ("multipart/form-data; boundary=json", 415),
+    ],
+)
+def test_another_content_type_than_json_is_a_415(content_type: str, status: int) -> None:
+    """What says that it is JSON, or says nothing, is taken."""
+    webhook = Webhook(policy_set(SPOT))
+    assert webhook.post(review(), {"content-type": content_type}).status == status
+    assert webhook.post(review(), {}).status == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/mutate", 405),
+        ("PUT", "/mutate", 405),
+        ("HEAD", "/mutate", 405),
+        ("POST", "/", 404),
+        ("POST", "/mutate/", 404),
+        ("POST", "/mutate/x", 404),
+        ("GET", "/metrics", 404),
+    ],
+)
+def test_there_is_nothing_but_post_mutate(method: str, path: str, status: int) -> None:
+    """405 says what is allowed."""
+    answer = call(Webhook(policy_set(SPOT)).app, method, path)
+    assert answer is not None
+    assert answer.status == status
+    if status == 405:
+        assert answer.headers["allow"] == "POST"
+
+
+def test_decisions_are_counted_by_result_and_policy() -> None:
+    """Requests by result and status, decisions under each policy that took part."""
+    webhook = Webhook(policy_set(SPOT))
+    for sent in (pod(), pod(), pod(labels={})):
+        webhook.post(review(sent))
+    assert webhook.counted("admission_requests", result="placed", code="200") == 2
+    assert webhook.counted("decisions", result="placed", policy="spot-tolerated") == 2
+    assert webhook.counted("decisions", result="not-a-run", policy="") == 1
+    seconds = webhook.registry.get_sample_value("fairlead_admission_duration_seconds_count")
+    assert seconds == 3
+
+
+AUDIT = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: later}
+spec:
+  enforcement: Audit
+  requirements: {nodeSelector: {pool: experiments}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("selector", "result"),
+    [
+        ({}, "audit-differs"),
+        ({"pool": "other"}, "audit-rejects"),
+        ({"pool": "experiments"}, "audit-same"),
+    ],
+)
+def test_a_policy_under_audit_is_recorded_and_changes_nothing(
+    selector: dict[str, str], result: str
+) -> None:
+    """In the log at info where it would have made a difference, in the audit log, and counted."""
+    sent = pod(nodeSelector=selector)
+    enforced_only, audited = Webhook(policy_set(SPOT)), Webhook(policy_set(SPOT, AUDIT))
+    with logged(logging.INFO) as lines:
+        answer = audited.post(review(sent))
+    changed = jsonpatch.apply_patch(sent, answer.patch)
+    expected = jsonpatch.apply_patch(sent, enforced_only.post(review(sent)).patch)
+    assert changed["spec"] == expected["spec"]
+    report = json.loads(answer.response["auditAnnotations"]["audit"])
+    assert report["policies"] == ["later"]
+    assert report["differs"] == (result != "audit-same")
+    assert audited.counted("decisions", result=result, policy="later") == 1
+    assert len(lines) == (0 if result == "audit-same" else 1)
+    assert all(json.loads(line)["audit"] == report for line in lines)
+
+
+def one_line(level: int, request: Json) -> dict[str, Any]:
+    with logged(level) as lines:
+        Webhook(policy_set(SPOT, POOL)).post(request)
+    (line,) = lines
+    assert SECRET not in line
+    decoded: dict[str, Any] = json.loads(line)
+    return decoded
+
+
+def test_a_decision_is_one_line_at_debug_without_the_pod() -> None:
+    """It says which pod, what was decided, by which policies, and how long it took."""
+    nameless = pod()
+    nameless["metadata"] = {"generateName": "p-", "labels": {names.RUN: "r"}}
+    line = one_line(logging.DEBUG, review(nameless, name="", dryRun=True))
+    expected = {
+        "level": "debug",
+        "message": "decided",
+        "uid": "0df28fbd",
+        "namespace": "ml-team",
+        "pod": "p-",
+        "result": "placed",
+        "policies": ["pool-required", "spot-tolerated"],
+        "dry_run": True,
+    }
+    assert {key: line[key] for key in expected} == expected
+    assert line["ms"] >= 0
+
+
+def test_a_rejection_is_logged_at_info_with_its_reason() -> None:
+    """Whoever runs the webhook learns of it without asking the author."""
+    line = one_line(logging.INFO, review(pod(nodeSelector={"pool": "other"})))
+    assert (line["level"], line["result"]) == ("info", "rejected")
+    assert "pool-required" in line["reason"]
+
+
+def test_a_decision_that_places_is_silent_at_info() -> None:
+    """Thousands of pods an hour would fill a disk."""
+    with logged(logging.INFO) as lines:
+        Webhook(policy_set(SPOT)).post(review())
+    assert lines == []

@@ -1,0 +1,176 @@
+"""What is an AdmissionReview of a pod, what is not, and what the answer looks like."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from tests.admission.reviews import Json, pod, review
+from webhook.admission.review import answer, parse
+from webhook.errors import InvalidReview
+
+
+def body(**request: object) -> bytes:
+    return json.dumps(review(**request)).encode()
+
+
+def refused(text: bytes) -> str:
+    with pytest.raises(InvalidReview) as caught:
+        parse(text)
+    return str(caught.value)
+
+
+def test_the_request_s_own_namespace_counts() -> None:
+    """A pod's own namespace may be empty at this point, and its name is not made yet."""
+    nameless = pod()
+    nameless["metadata"] = {"generateName": "p-"}
+    request = parse(body(obj=nameless, name="", dryRun=True))
+    assert (request.uid, request.namespace, request.name) == ("0df28fbd", "ml-team", "")
+    assert (request.user, request.dry_run) == ("somebody", True)
+    assert request.pod == nameless
+
+
+def test_what_a_request_may_lack_is_empty() -> None:
+    """No user, no name, no word of a dry run."""
+    bare = review()
+    for member in ("userInfo", "name", "dryRun", "oldObject", "options", "resource"):
+        del bare["request"][member]
+    request = parse(json.dumps(bare).encode())
+    assert (request.user, request.name, request.dry_run) == ("", "", False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"{", b"\xff\xfe", b"nonsense", b'{"a": NaN}', b'{"a": Infinity}', b'"\\ud800"', b"{}x"],
+    ids=["empty", "cut", "not UTF-8", "text", "NaN", "Infinity", "lone surrogate", "more after it"],
+)
+def test_what_is_not_json_is_refused_as_such(text: bytes) -> None:
+    """NaN, infinite numbers and halves of a character are not JSON either."""
+    assert "not JSON" in refused(text)
+
+
+@pytest.mark.parametrize("where", [b"[" * 100_000, b'{"a":' * 100_000])
+def test_deep_nesting_is_refused(where: bytes) -> None:
+    """However deep, it ends neither the process nor in an error that nobody expects."""
+    assert "not JSON" in refused(where)
+    closing = {b"[": b"]", b"{": b"}"}[where[:1]]
+    whole = where + b"1" + closing * 100_000
+    assert "not JSON" in refused(whole)
+
+
+def test_deep_nesting_within_a_pod_is_refused() -> None:
+    """A review around it makes no difference."""
+    deep = b"[" * 5000 + b"]" * 5000
+    assert "not JSON" in refused(body(obj={"deep": "HERE"}).replace(b'"HERE"', deep))
+
+
+@pytest.mark.parametrize("number", ["9223372036854775808", "-9223372036854775809", "1" * 300])
+def test_an_integer_over_64_bits_is_refused(number: str) -> None:
+    """It would come out as another number, and a patch would hold that."""
+    text = body(obj={"n": "HERE"}).replace(b'"HERE"', number.encode())
+    assert "over 64 bits" in refused(text)
+
+
+@pytest.mark.parametrize("number", ["9223372036854775807", "-9223372036854775808"])
+def test_integers_of_64_bits_are_exact(number: str) -> None:
+    """The largest and the smallest are taken as they are."""
+    text = body(obj={"n": "HERE"}).replace(b'"HERE"', number.encode())
+    assert parse(text).pod["n"] == int(number)
+
+
+def test_many_digits_in_a_text_are_no_number() -> None:
+    """A value that looks like one stays what it is."""
+    assert parse(body(obj={"n": "1" * 400})).pod["n"] == "1" * 400
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"kind": "Pod"}, "want an AdmissionReview"),
+        ({"apiVersion": "admission.k8s.io/v1beta1"}, "v1beta1"),
+        ({"apiVersion": None}, "want an AdmissionReview"),
+        ({"kind": {"deep": "x" * 9999}}, "want an AdmissionReview"),
+        ({"request": None}, "request: want a JSON object, not null"),
+        ({"request": []}, "request: want a JSON object, not array"),
+    ],
+)
+def test_what_is_not_a_review_of_our_version_is_refused(change: Json, says: str) -> None:
+    """The reason names what was seen, and is short whatever was sent."""
+    reason = refused(json.dumps({**review(), **change}).encode())
+    assert says in reason
+    assert len(reason) < 400
+
+
+@pytest.mark.parametrize("text", [b"null", b"true", b"1", b"1.5", b'"a"', b"[]"])
+def test_a_body_that_is_no_object_is_refused(text: bytes) -> None:
+    """JSON it is, a review it is not."""
+    assert "not an AdmissionReview" in refused(text)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"uid": None}, "request.uid"),
+        ({"uid": ""}, "request.uid is empty"),
+        ({"uid": 5}, "request.uid: want a JSON string, not number"),
+        ({"namespace": None}, "request.namespace"),
+        ({"namespace": ["a"]}, "request.namespace: want a JSON string, not array"),
+        ({"name": 5}, "request.name"),
+        ({"operation": "UPDATE"}, "want CREATE, not 'UPDATE'"),
+        ({"operation": {}}, "want CREATE"),
+        ({"kind": "Pod"}, "request.kind"),
+        ({"kind": {"group": "apps", "version": "v1", "kind": "Deployment"}}, "want a v1 Pod"),
+        ({"kind": {"group": "", "version": "v2", "kind": "Pod"}}, "want a v1 Pod"),
+        ({"subResource": "ephemeralcontainers"}, "request.subResource"),
+        ({"obj": []}, "request.object: want a JSON object, not array"),
+        ({"object": None}, "request.object: want a JSON object, not null"),
+        ({"userInfo": "me"}, "request.userInfo"),
+        ({"userInfo": {"username": 5}}, "request.userInfo.username"),
+    ],
+)
+def test_a_request_that_is_no_creation_of_a_pod_is_refused(
+    change: dict[str, Any], says: str
+) -> None:
+    """The reason says which member, what it should be, and what it is."""
+    assert says in refused(body(**change))
+
+
+def test_an_answer_without_a_patch_has_no_patch_type() -> None:
+    """The API server refuses one without the other."""
+    assert json.loads(answer("u", allowed=True)) == {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "response": {"uid": "u", "allowed": True},
+    }
+
+
+def test_an_answer_carries_patch_warnings_and_audit_annotations() -> None:
+    """As k8s.io/api/admission/v1 wants them: the patch in base64, and its type."""
+    response = json.loads(
+        answer(
+            "u",
+            allowed=True,
+            patch=[{"op": "add", "path": "/spec/a", "value": "ü"}],
+            warnings=["one"],
+            audit={"result": "placed"},
+        )
+    )["response"]
+    assert response["patchType"] == "JSONPatch"
+    assert json.loads(base64.b64decode(response["patch"])) == [
+        {"op": "add", "path": "/spec/a", "value": "ü"}
+    ]
+    assert response["warnings"] == ["one"]
+    assert response["auditAnnotations"] == {"result": "placed"}
+
+
+def test_a_refusal_is_a_403_with_the_message() -> None:
+    """kubectl prints the message, whatever the code; 403 is what a refusal by policy is."""
+    response = json.loads(answer("u", allowed=False, message="because"))["response"]
+    assert response == {
+        "uid": "u",
+        "allowed": False,
+        "status": {"code": 403, "reason": "Forbidden", "message": "because"},
+    }

@@ -1,0 +1,48 @@
+"""The warnings of one answer, for the person at kubectl."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.admission import reapply
+from webhook.identity import misread
+
+if TYPE_CHECKING:
+    from webhook.admission.decision import Decision
+    from webhook.placement.shapes import JsonObject
+
+# The API server cuts what all warnings of a request say at 4,096 characters, in the middle of a
+# word if need be (apiserver/pkg/endpoints/filters/warning.go).
+MAX_CHARACTERS: Final = 4096
+# Room for the line that tells of the others.
+_ROOM: Final = 100
+
+
+def warnings(pod: JsonObject, decision: Decision) -> list[str]:
+    """What the author of `pod`, which came as it is here, should know of the decision.
+
+    The engine's warnings, labels of ours that could not be read, and whether the pod can be
+    applied again. Together at most MAX_CHARACTERS; where they do not fit, the last one says how
+    many are missing.
+    """
+    if decision.identity is None:
+        return []
+    found = [*decision.warnings, *misread(pod["metadata"].get("labels") or {})]
+    again = reapply.warning(pod, decision)
+    if again:
+        found.append(again)
+    if sum(map(len, found)) <= MAX_CHARACTERS:
+        return found
+    return _cut(found)
+
+
+def _cut(found: list[str]) -> list[str]:
+    left = MAX_CHARACTERS - _ROOM
+    kept: list[str] = []
+    for text in found:
+        left -= len(text)
+        if left < 0:
+            break
+        kept.append(text)
+    more = len(found) - len(kept)
+    return [*kept, f"and {more} more warnings; `fairlead explain` prints all of them"]

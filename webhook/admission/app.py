@@ -1,0 +1,91 @@
+"""The webhook as an ASGI app: POST /mutate, and nothing else."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from starlette.applications import Starlette
+from starlette.routing import Route
+
+from webhook.admission import body
+from webhook.admission.handler import Reply, problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.types import Receive, Scope, Send
+
+    from webhook.admission.handler import Handler, Observer
+
+PATH: Final = "/mutate"
+_JSON: Final = (b"content-type", b"application/json")
+# The API server quotes text of this type in the error that it answers with.
+_TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
+_RETRY: Final = (b"retry-after", b"1")
+
+
+def admission_app(
+    handler: Handler, observer: Observer, *, clock: Callable[[], float] = time.perf_counter
+) -> Starlette:
+    """The app: 404 for any other path, 405 for any other method."""
+    # A plain ASGI endpoint: Starlette's Request and Response would cost as much as a decision.
+    endpoint = Endpoint(handler, observer, clock)
+    app = Starlette(routes=[Route(PATH, endpoint, methods=["POST"])])
+    app.router.redirect_slashes = False
+    return app
+
+
+class Endpoint:
+    """Reads the body, has it handled, and sends the reply."""
+
+    def __init__(self, handler: Handler, observer: Observer, clock: Callable[[], float]) -> None:
+        self._handler = handler
+        self._observer = observer
+        self._clock = clock
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        began = self._clock()
+        reply = await self._reply(scope, receive)
+        if reply is None:
+            return
+        headers = [
+            _JSON if reply.status == 200 else _TEXT,
+            (b"content-length", b"%d" % len(reply.body)),
+        ]
+        if reply.retry:
+            headers.append(_RETRY)
+        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+        await send({"type": "http.response.body", "body": reply.body})
+        self._observer.request_answered(reply.result, reply.status, self._clock() - began)
+
+    async def _reply(self, scope: Scope, receive: Receive) -> Reply | None:
+        """None if nobody waits for an answer any more."""
+        content_type = _content_type(scope)
+        if not _is_json(content_type):
+            seen = content_type.decode("latin-1")[:100]
+            return problem(415, "unsupported", f"want application/json, not {seen!r}")
+        try:
+            content = await body.read(scope, receive)
+        except body.TooLarge:
+            limit = body.MAX_BODY_BYTES
+            return problem(413, "too-large", f"the review has over {limit} bytes")
+        except body.Unfinished as error:
+            return None if error.gone else problem(408, "timeout", str(error))
+        return await self._handler.handle(content)
+
+
+def _content_type(scope: Scope) -> bytes:
+    for name, value in scope["headers"]:
+        if name == b"content-type":
+            return bytes(value)
+    return b""
+
+
+def _is_json(content_type: bytes) -> bool:
+    """Whether the body may be JSON: it is, by its type, or nothing is said of it."""
+    if content_type == b"application/json":
+        return True
+    media_type = content_type.partition(b";")[0].strip().lower()
+    return media_type in (b"", b"application/json", b"text/json") or media_type.endswith(b"+json")

@@ -1,0 +1,184 @@
+"""From the bytes of a review to the answer: HTTP status, text, and what is counted and logged."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from webhook.admission import audit, review
+from webhook.admission.advice import warnings
+from webhook.admission.arrival import DEFAULT_TOLERATION_SECONDS, Arrival, Cluster
+from webhook.admission.engine import decide
+from webhook.admission.stamp import HASH_LENGTH
+from webhook.errors import InvalidPod, InvalidReview, NotSynced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from webhook.admission.decision import Decision
+    from webhook.admission.review import PodRequest
+    from webhook.policy.policy_set import PolicySet
+
+_logger = logging.getLogger(__name__)
+
+
+class NamespaceLabels(Protocol):
+    """Where the labels of namespaces come from."""
+
+    def peek(self, name: str) -> Mapping[str, str] | None:
+        """The labels, as far as they are known without waiting; None if the namespace is not."""
+
+    async def labels(self, name: str) -> Mapping[str, str]:
+        """The labels, asked for if need be. Raises NotSynced if they cannot be known."""
+
+
+class Observer(Protocol):
+    """What counts; called on the event loop's thread."""
+
+    def request_answered(self, result: str, code: int, seconds: float) -> None:
+        """One request was answered with this HTTP status code."""
+
+    def decided(self, result: str, policies: Collection[str]) -> None:
+        """One decision was made, in which these policies took part."""
+
+    def engine_failed(self) -> None:
+        """One decision ended in an exception."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer by HTTP. `result` names it in metrics: a decision's own, or what went wrong.
+
+    With `retry` the API server tries again by itself, a second later, within the same request.
+    """
+
+    status: int
+    result: str
+    body: bytes
+    retry: bool = False
+
+
+def problem(status: int, result: str, reason: str, *, retry: bool = False) -> Reply:
+    """An answer that is no review: the API server goes by its failurePolicy, and quotes `reason`.
+
+    A pod is refused with 200 and a review. Any other status says that there is no decision.
+    """
+    text = f"fairlead: {reason}\n"
+    return Reply(status, result, text.encode("utf-8", "backslashreplace"), retry)
+
+
+class Handler:
+    """Decides on reviews.
+
+    `policies` gives the set that serves, None before there is one. `default_priority_class` gives
+    the cluster's, None if it has none, and raises NotSynced while that is not known.
+    """
+
+    def __init__(
+        self,
+        *,
+        policies: Callable[[], PolicySet | None],
+        namespaces: NamespaceLabels,
+        default_priority_class: Callable[[], str | None],
+        observer: Observer,
+        default_toleration_seconds: Mapping[str, int] = DEFAULT_TOLERATION_SECONDS,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._policies = policies
+        self._namespaces = namespaces
+        self._default_priority_class = default_priority_class
+        self._observer = observer
+        self._default_toleration_seconds = default_toleration_seconds
+        self._clock = clock
+
+    async def handle(self, body: bytes) -> Reply:
+        """The answer to the body of one POST. Raises nothing."""
+        began = self._clock()
+        uid = ""
+        try:
+            request = review.parse(body)
+            uid = request.uid
+            labels = self._namespaces.peek(request.namespace)
+            if labels is None:
+                labels = await self._namespaces.labels(request.namespace)
+            return self._decide(request, labels, began)
+        except (InvalidReview, InvalidPod) as error:
+            _logger.warning("invalid review", extra={"uid": uid, "reason": str(error)})
+            return problem(400, "invalid", str(error))
+        except NotSynced as error:
+            _logger.warning("not ready to decide", extra={"uid": uid, "reason": str(error)})
+            return problem(503, "not-synced", str(error), retry=True)
+        except Exception:
+            # Whatever it is, it is no answer: with a 200 a pod would go where no policy wants it.
+            self._observer.engine_failed()
+            _logger.exception("no decision", extra={"uid": uid})
+            return problem(500, "error", f"an error of its own; its log has it under uid {uid}")
+
+    def _decide(self, request: PodRequest, labels: Mapping[str, str], began: float) -> Reply:
+        # Once: the whole decision goes by one set, whatever is loaded meanwhile.
+        policies = self._policies()
+        if policies is None:
+            raise NotSynced("no policies are loaded yet; /readyz of the health port says why")
+        decision = decide(
+            Arrival(request.pod, request.namespace, labels, request.user),
+            policies,
+            Cluster(self._default_priority_class() or "", self._default_toleration_seconds),
+        )
+        body = review.answer(
+            request.uid,
+            allowed=decision.allowed,
+            message=decision.reason,
+            patch=decision.patch,
+            warnings=warnings(request.pod, decision),
+            audit=audit.annotations_of(decision, policies.hash),
+        )
+        self._observer.decided(decision.result, decision.policies)
+        if decision.audited is not None:
+            self._observer.decided(_audited_result(decision), decision.audited.policies)
+        level = _level(decision)
+        if _logger.isEnabledFor(level):
+            seconds = self._clock() - began
+            _logger.log(level, "decided", extra=_line(request, decision, policies.hash, seconds))
+        return Reply(200, decision.result, body)
+
+
+def _audited_result(decision: Decision) -> str:
+    """What policies under Audit would have meant, as the result that they are counted under."""
+    audited = decision.audited
+    if audited is None or not audited.differs:
+        return "audit-same"
+    return "audit-rejects" if audited.rejections else "audit-differs"
+
+
+def _level(decision: Decision) -> int:
+    differs = decision.audited is not None and decision.audited.differs
+    return logging.INFO if differs or not decision.allowed else logging.DEBUG
+
+
+def _line(
+    request: PodRequest, decision: Decision, set_hash: str, seconds: float
+) -> dict[str, object]:
+    """What is logged of a decision. Never the pod: its environment may hold secrets."""
+    line: dict[str, object] = {
+        "uid": request.uid,
+        "namespace": request.namespace,
+        # A pod by generateName has no name yet.
+        "pod": request.name or _text(request.pod["metadata"].get("generateName")),
+        "result": decision.result,
+        "policies": decision.policies,
+        "set": set_hash[:HASH_LENGTH],
+        "ms": round(seconds * 1000, 3),
+    }
+    if request.dry_run:
+        line["dry_run"] = True
+    if decision.reason:
+        line["reason"] = decision.reason
+    if decision.audited is not None:
+        line["audit"] = audit.report(decision.audited)
+    return line
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
