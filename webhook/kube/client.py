@@ -155,6 +155,9 @@ class Client:
 
             yield read
         finally:
+            # A polite end of TLS would wait for the server's, beyond the life of this client.
+            if response.connection and response.connection.transport:
+                response.connection.transport.abort()
             response.close()
 
     async def _call(

@@ -70,13 +70,10 @@ class Transport:
         used = await self._authorization()
         response = await once(used)
         if response.status == HTTPStatus.UNAUTHORIZED:
-            try:
-                renewed = await self._renew(used)
-            except BaseException:
-                response.close()
-                raise
+            # Read, so that it can be asked for again and its connection be used again.
+            await response.read()
+            renewed = await self._renew(used)
             if renewed != used:
-                response.close()
                 response = await once(renewed)
         return response
 

@@ -1,0 +1,226 @@
+"""The kube module's caches against a real API server: lists, watches, bookmarks, restarts."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager, suppress
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from webhook.errors import NotSynced
+from webhook.kube.cache import Cache
+from webhook.kube.client import Client, connect
+from webhook.kube.config import load
+from webhook.kube.namespaces import PATH, Namespaces, labels_of
+from webhook.kube.priority_classes import PATH as CLASSES
+from webhook.kube.priority_classes import PriorityClasses
+from webhook.kube.reflector import Reflector
+from webhook.sandbox.control_plane import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+
+    from tests.cluster.conftest import StartControlPlane
+    from webhook.sandbox.control_plane import ControlPlane
+
+# Enough for what only stores and tells.
+SMALL = Settings(components=("etcd", "kube-apiserver"))
+
+
+@asynccontextmanager
+async def running(run: Callable[[], Awaitable[object]]) -> AsyncIterator[None]:
+    """Something that goes on in the background."""
+    task = asyncio.ensure_future(run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110 (what is waited for tells nobody)
+            await asyncio.sleep(0.01)
+
+
+def test_a_namespace_s_labels_follow_the_cluster(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """Created, changed, deleted: the cache says what the API server says."""
+
+    async def run() -> None:
+        async with connect(control_plane.kubeconfig) as client:
+            namespaces = Namespaces(client)
+            async with running(namespaces.run):
+                await namespaces.cache.wait_synced()
+                own = {"kubernetes.io/metadata.name": namespace}
+                assert namespaces.peek(namespace) == own
+                change = {"metadata": {"labels": {"tier": "batch"}}}
+                await client.patch(f"{PATH}/{namespace}", change, "merge")
+                await until(lambda: namespaces.peek(namespace) == {**own, "tier": "batch"})
+                await client.delete(f"{PATH}/{namespace}")
+                await until(lambda: namespaces.peek(namespace) is None)
+                assert namespaces.reflector.last_error is None
+
+    asyncio.run(run())
+
+
+def test_a_namespace_is_asked_for_where_no_watch_runs(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """Live labels are the real ones; a namespace that does not exist is no namespace without."""
+
+    async def run() -> None:
+        async with connect(control_plane.kubeconfig) as client:
+            namespaces = Namespaces(client)
+            assert await namespaces.labels("kube-system") == {
+                "kubernetes.io/metadata.name": "kube-system"
+            }
+            with pytest.raises(NotSynced, match="does not know it yet"):
+                await namespaces.labels(f"{namespace}-absent")
+
+    asyncio.run(run())
+
+
+def test_the_default_priority_class_follows_the_cluster(
+    start_control_plane: StartControlPlane,
+) -> None:
+    """It comes, gives way to one of a lower value, and goes."""
+    plane = start_control_plane(SMALL)
+
+    def priority_class(name: str, value: int) -> dict[str, Any]:
+        return {"metadata": {"name": name}, "value": value, "globalDefault": True}
+
+    async def run() -> None:
+        async with connect(plane.kubeconfig) as client:
+            classes = PriorityClasses(client)
+            async with running(classes.run):
+                await classes.cache.wait_synced()
+                assert classes.default is None
+                await client.create(CLASSES, priority_class("usual", 10))
+                await until(lambda: classes.default == "usual")
+                await client.delete(f"{CLASSES}/usual")
+                await until(lambda: classes.default is None)
+                # The API server holds the built-in ones: they are no defaults.
+                assert dict(classes.cache.items()) == {}
+
+    asyncio.run(run())
+
+
+class Recorded(Client):
+    """A client that notes where each watch began."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        super().__init__(lambda: load(plane.kubeconfig, environ={}))
+        self.versions: list[int] = []
+
+    @asynccontextmanager
+    async def stream(
+        self, path: str, *, query: Mapping[str, str], silence: float
+    ) -> AsyncIterator[Callable[[], Awaitable[bytes]]]:
+        self.versions.append(int(query["resourceVersion"]))
+        async with super().stream(path, query=query, silence=silence) as read:
+            yield read
+
+
+class FiveSeconds(Random):
+    """Makes the server end each watch after five seconds, not after five to ten minutes."""
+
+    def randint(self, a: int, b: int) -> int:
+        return min(a, b, 5)
+
+
+def test_bookmarks_move_a_watch_that_sees_no_events(
+    start_control_plane: StartControlPlane,
+) -> None:
+    """The next watch begins where the collection is by then, and nothing is listed again."""
+    plane = start_control_plane(SMALL)
+
+    async def run() -> None:
+        async with Recorded(plane) as client:
+            cache = Cache(labels_of)
+            nothing = {"labelSelector": "no=such"}
+            reflector = Reflector(client, PATH, cache, query=nothing, random=FiveSeconds())
+            async with running(reflector.run):
+                await until(lambda: len(client.versions) == 1)
+                last = await client.create(PATH, {"metadata": {"name": "unseen"}})
+                await until(lambda: len(client.versions) == 2)
+                first, second = client.versions
+                assert first < int(last["metadata"]["resourceVersion"]) <= second
+                assert (reflector.lists, reflector.last_error) == (1, None)
+                assert dict(cache.items()) == {}
+
+    asyncio.run(run())
+
+
+def test_what_was_missed_while_the_api_server_forgot_is_found_by_a_new_list(
+    start_control_plane: StartControlPlane,
+) -> None:
+    """A real 410: the server was restarted twice, with changes between that no watch can bring."""
+    plane = start_control_plane(SMALL)
+    path = "/api/v1/namespaces/default/configmaps"
+
+    def restart() -> None:
+        plane.stop_component("kube-apiserver")
+        plane.start_component("kube-apiserver")
+        plane.wait_for_api_server()
+
+    async def run() -> None:
+        online = asyncio.Event()
+        online.set()
+        offline_at: list[float] = []
+
+        async def sleep(seconds: float) -> None:
+            offline_at.append(seconds)
+            await online.wait()
+
+        async with connect(plane.kubeconfig) as client:
+            cache: Cache[dict[str, str]] = Cache(lambda seen: seen.get("data") or {})
+            for name in ("kept", "gone"):
+                await client.create(path, {"metadata": {"name": name}, "data": {"x": "1"}})
+            reflector = Reflector(client, path, cache, sleep=sleep)
+            async with running(reflector.run):
+                await until(lambda: reflector.watches == 1)
+                online.clear()
+                await asyncio.to_thread(restart)
+                await until(lambda: len(offline_at) == 1)
+                await client.delete(f"{path}/gone")
+                await client.patch(f"{path}/kept", {"data": {"x": "2"}}, "merge")
+                await client.create(path, {"metadata": {"name": "new"}, "data": {"x": "3"}})
+                await asyncio.to_thread(restart)
+                assert cache.get("default/gone") == {"x": "1"}
+                online.set()
+                await until(lambda: reflector.lists == 2)
+                names = {key: value["x"] for key, value in cache.items().items() if "x" in value}
+                assert names == {"default/kept": "2", "default/new": "3"}
+
+    asyncio.run(run())
+
+
+def test_a_watch_goes_on_after_the_api_server_was_away(
+    start_control_plane: StartControlPlane,
+) -> None:
+    """With its own backoff and no help, the cache is right again and stays so."""
+    plane = start_control_plane(SMALL)
+
+    def restart() -> None:
+        plane.stop_component("kube-apiserver")
+        plane.start_component("kube-apiserver")
+        plane.wait_for_api_server()
+
+    async def run() -> None:
+        async with connect(plane.kubeconfig) as client:
+            namespaces = Namespaces(client)
+            async with running(namespaces.run):
+                await namespaces.cache.wait_synced()
+                await asyncio.to_thread(restart)
+                await client.create(PATH, {"metadata": {"name": "after", "labels": {"a": "b"}}})
+                assert (await namespaces.labels("after"))["a"] == "b"
+                await until(lambda: namespaces.peek("after") is not None)
+                assert namespaces.reflector.last_error is None
+
+    asyncio.run(run())
