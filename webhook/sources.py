@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Final
 
 from webhook import names
-from webhook.marks import Clause, Key, Mark, Source, Words
+from webhook.marks import Clause, Key, Mark, Source
 from webhook.replicas import (
     COMPLETION_KEYS,
     JOB_INDEX,
@@ -33,7 +33,7 @@ from webhook.replicas import (
 )
 
 
-def _same(*words: str) -> Words:
+def _same(*words: str) -> dict[str, str]:
     return dict(zip(words, words, strict=True))
 
 

@@ -5,7 +5,6 @@ No clock, no random number, no counter: the same pod and the same policies give 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from webhook import names
@@ -42,7 +41,7 @@ def decide(arrival: Arrival, policies: PolicySet, cluster: Cluster) -> Decision:
     reason = keeps_placement(arrival, own)
     if reason:
         return _left_alone(arrival, own, identity, policies, reason)
-    matched = policies.matching(subject_of(arrival, own, identity))
+    matched = policies.matching(subject_of(arrival, own, identity, policies))
     positions = operating_system.same_system(matched, policies.systems, own)
     if matched and not positions:
         return _left_alone(arrival, own, identity, policies, _OTHER_SYSTEM)
@@ -91,16 +90,18 @@ def decide(arrival: Arrival, policies: PolicySet, cluster: Cluster) -> Decision:
     )
 
 
-def subject_of(arrival: Arrival, own: PodPlacement, identity: Identity) -> subject.Subject:
-    """What the policies' conditions are asked about."""
+def subject_of(
+    arrival: Arrival, own: PodPlacement, identity: Identity, policies: PolicySet
+) -> subject.Subject:
+    """What the policies' conditions are asked about, as far as any of them asks."""
     spec = arrival.pod["spec"]
     return subject.Subject(
         arrival.namespace,
         arrival.namespace_labels,
         own.labels,
         identity,
-        subject.resources(spec),
-        subject.volumes(spec),
+        subject.resources(spec) if policies.reads_resources else frozenset(),
+        subject.volumes(spec) if policies.reads_volumes else frozenset(),
     )
 
 
@@ -110,7 +111,7 @@ def _requests(own: PodPlacement, policies: PolicySet) -> Sequence[Request]:
 
 
 def _stamped(placement: PodPlacement, text: str) -> PodPlacement:
-    return replace(placement, annotations={**placement.annotations, names.PLACEMENT: text})
+    return placement._replace(annotations={**placement.annotations, names.PLACEMENT: text})
 
 
 def _left_alone(

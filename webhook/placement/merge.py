@@ -8,7 +8,7 @@ of the result is made: a pod is refused with all the reasons, or placed whole.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from webhook.placement import merge_capacity, merge_nodes, merge_plain, merge_tolerations
@@ -79,8 +79,7 @@ def _with_nodes(
         ledger.skip_node_fields(bundle, "nodeName is set: the pod is bound already")
         return plain
     nodes = merge_nodes.choose(bundle, pod, asked, [r.class_name for r in requests], ledger)
-    return replace(
-        plain,
+    return plain._replace(
         node_selector=nodes.selector,
         required=nodes.required,
         tolerations=merge_tolerations.merge(bundle, pod, nodes.capacity, around, ledger),

@@ -6,7 +6,6 @@ their own.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from webhook import names
@@ -39,7 +38,7 @@ def merge(
         attribute, change = _scalar(wish, pod, default_priority_class, ledger)
         if change:
             changes[attribute] = wish.value
-    return replace(pod, **changes) if changes else pod
+    return pod._replace(**changes) if changes else pod
 
 
 def _members(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ Part: TypeAlias = Literal["requirements", "overrides", "defaults"]
 PARTS: tuple[Part, ...] = ("requirements", "overrides", "defaults")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Wish:
     """One wish. `if_null`: only where the pod has nothing at all in the field (IsNull)."""
 
@@ -22,7 +23,7 @@ class Wish:
     part: Part
     if_null: bool = False
 
-    @property
+    @cached_property
     def field(self) -> str:
         """The field's path as policy files write it, with the key in brackets."""
         raise NotImplementedError(type(self))
@@ -33,7 +34,7 @@ class Wish:
         return self.part == "defaults"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class MemberWish(Wish):
     """One key of nodeSelector, labels, annotations or securityContext."""
 
@@ -41,63 +42,63 @@ class MemberWish(Wish):
     key: str
     value: Json
 
-    @property
+    @cached_property
     def field(self) -> str:
         """For example nodeSelector[pool]."""
         return f"{self.map}[{self.key}]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ScalarWish(Wish):
     """priorityClassName, schedulerName or runtimeClassName."""
 
     name: str
     value: str
 
-    @property
+    @cached_property
     def field(self) -> str:
         """The scalar's name."""
         return self.name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TolerationWish(Wish):
     """One toleration."""
 
     toleration: Toleration
 
-    @property
+    @cached_property
     def field(self) -> str:
         """For example tolerations[nvidia.com/gpu]."""
         return f"tolerations[{self.toleration.get('key') or '*'}]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RequiredWish(Wish):
     """Required node affinity: terms of which one must hold."""
 
     terms: tuple[Term, ...]
 
-    @property
+    @cached_property
     def field(self) -> str:
         """The same for every such wish."""
         return "affinity.nodeAffinity.required"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ListWish(Wish):
     """The entries of one of the other affinity lists, named as in pod.AFFINITY_LISTS."""
 
     name: str
     entries: tuple[JsonObject, ...]
 
-    @property
+    @cached_property
     def field(self) -> str:
         """The list's short name."""
         return self.name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SpreadWish(Wish):
     """One topology spread constraint."""
 
@@ -108,13 +109,13 @@ class SpreadWish(Wish):
         """What the API server wants unique: topologyKey and whenUnsatisfiable."""
         return spread_pair(self.constraint)
 
-    @property
+    @cached_property
     def field(self) -> str:
         """For example topologySpreadConstraints[topology.kubernetes.io/zone,DoNotSchedule]."""
         return f"topologySpreadConstraints[{','.join(self.pair)}]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CapacityWish(Wish):
     """One capacity class and the mode that is wanted of it."""
 
@@ -122,7 +123,7 @@ class CapacityWish(Wish):
     mode: Mode
     weight: int
 
-    @property
+    @cached_property
     def field(self) -> str:
         """For example capacity[spot]."""
         return f"capacity[{self.capacity.name}]"

@@ -10,8 +10,7 @@ import orjson
 
 from webhook.placement.fold import fold
 from webhook.policy import compile as compiling
-from webhook.policy import operating_system
-from webhook.policy.conditions import Block, block
+from webhook.policy import conditions, operating_system
 from webhook.policy.index import Index
 from webhook.policy.match_model import Match
 
@@ -37,8 +36,8 @@ class Policy:
     priority: int
     description: str
     enforced: bool
-    match: Block
-    exclude: tuple[Block, ...]
+    match: conditions.Block
+    exclude: tuple[conditions.Block, ...]
     wishes: tuple[Wish, ...]
 
     def matches(self, subject: Subject) -> bool:
@@ -63,9 +62,20 @@ class PolicySet:
 
     `hash` is of the content alone: the same documents in any order and any files give the same.
     `systems` has the operating system of the nodes of each policy, by position, that names one.
+    `reads_resources` and `reads_volumes`: whether any policy asks for them; finding them takes a
+    walk over a pod's containers.
     """
 
-    __slots__ = ("_bundles", "_index", "classes", "hash", "policies", "systems")
+    __slots__ = (
+        "_bundles",
+        "_index",
+        "classes",
+        "hash",
+        "policies",
+        "reads_resources",
+        "reads_volumes",
+        "systems",
+    )
 
     def __init__(
         self,
@@ -82,6 +92,9 @@ class PolicySet:
         }
         self.classes = dict(classes)
         self.hash = content_hash
+        blocks = [b for p in ordered for b in (p.spec.match, *p.spec.exclude) if b is not None]
+        self.reads_resources = any(block.resources for block in blocks)
+        self.reads_volumes = any(block.volumes for block in blocks)
         self._index = Index([p.spec.match or Match() for p in ordered])
         self._bundles: dict[tuple[int, ...], Bundle] = {}
 
@@ -110,8 +123,8 @@ def _compiled(policy: PlacementPolicy, classes: Mapping[str, CapacityClass]) -> 
         priority=policy.spec.priority,
         description=policy.spec.description or "",
         enforced=policy.spec.enforcement == "Enforce",
-        match=block(policy.spec.match or Match()),
-        exclude=tuple(block(part) for part in policy.spec.exclude),
+        match=conditions.block(policy.spec.match or Match()),
+        exclude=tuple(conditions.block(part) for part in policy.spec.exclude),
         wishes=compiling.wishes(policy, classes),
     )
 
