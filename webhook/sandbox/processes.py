@@ -86,8 +86,9 @@ class Process:
             raise SandboxError(f"{self.name} exited with code {code}:\n{self.last_words()}")
 
     def last_words(self, lines: int = 15) -> str:
-        """The end of its log."""
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+        """The end of its log, of long lines their beginning."""
+        text = self.log.read_text(errors="replace")
+        return "\n".join(line[:500] for line in text.splitlines()[-lines:])
 
     def stop(self) -> None:
         """Kill it. There is nothing to save: all its state is thrown away with it."""

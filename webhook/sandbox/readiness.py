@@ -16,16 +16,22 @@ if TYPE_CHECKING:
 
 
 def wait_until(
-    what: str, ready: Callable[[], bool], check: Callable[[], None], deadline: float
+    what: str,
+    ready: Callable[[], bool],
+    check: Callable[[], None],
+    deadline: float,
+    explain: Callable[[], str] = str,
 ) -> None:
     """Return once ready() holds, calling check() in between, which raises if there is no hope.
 
-    Raises SandboxError when the monotonic clock passes the deadline.
+    Raises SandboxError, with what explain() says, when the monotonic clock passes the deadline.
     """
     while not ready():
         check()
         if time.monotonic() > deadline:
-            raise SandboxError(f"the sandbox is not ready in time: waited for {what}")
+            raise SandboxError(
+                f"the sandbox is not ready in time: waited for {what}\n{explain()}".rstrip()
+            )
         time.sleep(0.03)
 
 

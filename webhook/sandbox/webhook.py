@@ -16,7 +16,7 @@ from webhook.sandbox.readiness import wait_until
 from webhook.sandbox.webhook_config import CONFIGURATION_NAME, mutating_webhook_configuration
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from webhook.sandbox.api import Api
@@ -27,12 +27,16 @@ _CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookc
 
 @dataclass(frozen=True)
 class Webhook:
-    """A webhook that runs. `name` is its process's and its configuration's."""
+    """A webhook that runs.
+
+    `name` is its process's and its configuration's; `namespace` one whose pods it is sent.
+    """
 
     name: str
     url: str
     health_url: str
     authority: Path
+    namespace: str
 
 
 def start_webhook(
@@ -41,12 +45,14 @@ def start_webhook(
     *,
     name: str = CONFIGURATION_NAME,
     namespaces: Sequence[str] = (),
+    options: Sequence[str] = (),
     patience: float = 60,
 ) -> Webhook:
     """Run `fairlead serve` over the policies, and register it for these namespaces, or for all.
 
-    Returns once the API server really sends pods to it. Raises SandboxError, with the end of the
-    server's log, if it exits, as it does over policies that are not valid.
+    `options` are more flags for the server. Returns once the API server really sends pods to it.
+    Raises SandboxError, with the end of the server's log, if it exits, or is not ready in time:
+    over policies that are not valid it never is.
     """
     ports = free_ports(["https", "health"])
     webhook = Webhook(
@@ -54,6 +60,7 @@ def start_webhook(
         f"https://127.0.0.1:{ports['https']}/mutate",
         f"http://127.0.0.1:{ports['health']}",
         plane.layout.directory / f"{name}-ca.crt",
+        namespaces[0] if namespaces else "default",
     )
     process = plane.start_process(
         name,
@@ -61,36 +68,39 @@ def start_webhook(
             *(sys.executable, "-c", "from webhook.cli import main; main()", "serve"),
             *("--policies", policies.absolute()),
             *("--kubeconfig", plane.kubeconfig),
+            *("--host", "127.0.0.1"),
             *("--port", str(ports["https"]), "--health-port", str(ports["health"])),
             *("--self-signed", "--ca-out", webhook.authority),
+            *options,
         ],
     )
     deadline = time.monotonic() + patience
-    wait_until(
-        "the webhook to listen",
-        lambda: _listens(ports["https"], webhook.authority),
-        process.check,
-        deadline,
+
+    def wait(what: str, ready: Callable[[], bool]) -> None:
+        wait_until(what, ready, process.check, deadline, process.last_words)
+
+    wait("the webhook to listen", lambda: _listens(ports["https"], webhook.authority))
+    configuration = mutating_webhook_configuration(
+        webhook.url, webhook.authority.read_bytes(), only_namespaces=namespaces, name=name
     )
-    plane.api.create(
-        _CONFIGURATIONS,
-        mutating_webhook_configuration(
-            webhook.url, webhook.authority.read_bytes(), only_namespaces=namespaces, name=name
-        ),
-    )
-    probed = namespaces[0] if namespaces else "default"
-    wait_until(
-        "the webhook's first answer",
-        lambda: _in_effect(plane.api, probed),
-        process.check,
-        deadline,
-    )
+    plane.api.create(_CONFIGURATIONS, configuration)
+    wait("the webhook's first answer", lambda: _in_effect(plane.api, webhook.namespace))
     return webhook
 
 
-def stop_webhook(plane: ControlPlane, webhook: Webhook) -> None:
-    """Take it out of the API server's configuration, then kill it."""
+def stop_webhook(plane: ControlPlane, webhook: Webhook, patience: float = 60) -> None:
+    """Take it out of the API server's configuration, then kill it.
+
+    In between no pod is refused for want of it. Raises SandboxError if the API server does not
+    forget it within `patience` seconds.
+    """
     plane.api.call("DELETE", f"{_CONFIGURATIONS}/{webhook.name}")
+    wait_until(
+        "the API server to forget the webhook",
+        lambda: not _in_effect(plane.api, webhook.namespace),
+        lambda: None,
+        time.monotonic() + patience,
+    )
     plane.stop_component(webhook.name)
 
 
