@@ -58,8 +58,8 @@ def read(pod: JsonObject) -> PodPlacement:
     metadata: JsonObject = pod["metadata"]
     spec: JsonObject = pod["spec"]
     affinity = _object(spec, "affinity", "spec.affinity")
-    required: list[Term] | None
-    lists: dict[str, list[JsonObject]]
+    required: list[Term] | None = None
+    lists: dict[str, list[JsonObject]] = {}
     if affinity:
         required = _required(affinity)
         lists = _affinity_lists(affinity)
