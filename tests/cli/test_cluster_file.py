@@ -1,0 +1,87 @@
+"""Namespaces and priority classes from a file, for a webhook without a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from webhook.cli.cluster_file import ClusterFile, read_cluster_file
+from webhook.errors import NotSynced, UnreadableInput
+
+LISTED = """
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Namespace, metadata: {name: a, labels: {tier: batch}}}
+- {apiVersion: v1, kind: Namespace, metadata: {name: b}}
+- apiVersion: scheduling.k8s.io/v1
+  kind: PriorityClass
+  metadata: {name: normal}
+  value: 10
+  globalDefault: true
+- {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: high}, value: 100}
+"""
+
+
+def read(folder: Path, text: str | bytes) -> ClusterFile:
+    file = folder / "cluster.yaml"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read_cluster_file(file)
+
+
+def test_what_kubectl_prints_is_read(tmp_path: Path) -> None:
+    """A List of both kinds; every namespace has its own name as a label."""
+    cluster = read(tmp_path, LISTED)
+    assert cluster.peek("a") == {"kubernetes.io/metadata.name": "a", "tier": "batch"}
+    assert asyncio.run(cluster.labels("b")) == {"kubernetes.io/metadata.name": "b"}
+    assert cluster.default_priority_class == "normal"
+
+
+def test_documents_are_read_one_by_one_too(tmp_path: Path) -> None:
+    """Empty ones are passed over."""
+    text = "".join(f"---\n---\nkind: Namespace\nmetadata: {{name: {name}}}\n" for name in "ab")
+    assert set(read(tmp_path, text).namespaces) == {"a", "b"}
+    assert read(tmp_path, "").default_priority_class is None
+
+
+def test_of_several_defaults_the_lowest_counts(tmp_path: Path) -> None:
+    """As the Priority admission plugin does."""
+    text = "\n".join(
+        f"---\nkind: PriorityClass\nmetadata: {{name: {name}}}\nvalue: {value}\nglobalDefault: true"
+        for name, value in (("c", 5), ("b", 3), ("a", 3))
+    )
+    assert read(tmp_path, text).default_priority_class == "a"
+
+
+def test_a_namespace_that_is_not_there_is_not_guessed(tmp_path: Path) -> None:
+    """The error says which file to add it to."""
+    cluster = read(tmp_path, LISTED)
+    assert cluster.peek("c") is None
+    with pytest.raises(NotSynced, match=r"namespace c: .*cluster\.yaml does not have it"):
+        asyncio.run(cluster.labels("c"))
+
+
+@pytest.mark.parametrize(
+    ("text", "problems"),
+    [
+        (b"a: [", ["not YAML"]),
+        (b"\xff", ["not YAML"]),
+        ("kind: Pod\nmetadata: {name: p}", ["object 1 is Pod p"]),
+        ("kind: Namespace", ["object 1 is Namespace None"]),
+        ("- a\n- b", ["object 1 is None None"]),
+        (
+            "kind: Namespace\nmetadata: {name: a, labels: {b: true}}\n---\nkind: Pod",
+            ["namespace a: a label that is no text", "object 2 is Pod None"],
+        ),
+    ],
+)
+def test_every_problem_is_named(tmp_path: Path, text: str | bytes, problems: list[str]) -> None:
+    """With the file, and the object's number or the namespace's name."""
+    with pytest.raises(UnreadableInput) as caught:
+        read(tmp_path, text)
+    assert len(caught.value.problems) == len(problems)
+    for problem, says in zip(caught.value.problems, problems, strict=True):
+        assert "cluster.yaml" in problem
+        assert says in problem

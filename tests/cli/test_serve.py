@@ -1,0 +1,440 @@
+"""`fairlead serve` as a process of its own, over TLS on loopback."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import webhook
+from certs.authority import new_authority
+from certs.issue import Names, issue_server
+from certs.pair import Pair
+from tests.admission.reviews import pod, review
+from tests.cli.served import Served, ask, patch_of, pool_in, pool_policy, served
+from webhook import names
+from webhook.admission.body import MAX_BODY_BYTES
+from webhook.cli.serve import command
+
+NEVER = "3600"
+
+
+def policies(folder: Path, text: str) -> Path:
+    """Write the policies that a test begins with, and return their file."""
+    file = folder / "policies" / "pool.yaml"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text)
+    return file
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server for the tests that change nothing."""
+    folder = tmp_path_factory.mktemp("serve")
+    policies(folder, pool_policy("a"))
+    with served(folder, "--name", "webhook.example", "--name", "127.9.9.9") as running:
+        yield running
+
+
+def test_a_review_over_tls_is_answered(server: Served) -> None:
+    """With the policies of the folder, on a connection that goes on."""
+    connection = server.connect()
+    for _ in range(3):
+        response, body = ask(connection, review())
+        assert response.status == 200
+        assert pool_in(body) == "a"
+        assert response.headers["Connection"] is None
+
+
+def test_the_first_line_of_the_log_says_what_serves(server: Served) -> None:
+    """Version, policies, the set's hash, and where it listens."""
+    line = server.line("serving")
+    assert line["version"] == webhook.__version__
+    assert line["policies"] == 1
+    assert len(line["set"]) == 64
+    assert (line["host"], line["path"]) == ("127.0.0.1", "/mutate")
+    assert 'fairlead_policy_set_info{hash="' + line["set"] in server.metrics()
+
+
+def test_readiness_names_every_condition(server: Served) -> None:
+    """Each with its reason."""
+    status, conditions = server.readiness()
+    assert status == 200
+    assert set(conditions) == {"policies", "certificate", "namespaces", "drain"}
+    assert "loaded at" in conditions["policies"]["reason"]
+    assert "until" in conditions["certificate"]["reason"]
+
+
+def test_the_self_signed_certificate_has_the_names_asked_for(server: Served) -> None:
+    """Beside localhost, by name and by address."""
+    connection = server.connect()
+    connection.connect()
+    certificate = connection.sock.getpeercert()
+    assert certificate is not None
+    assert set(certificate["subjectAltName"]) == {
+        ("DNS", "localhost"),
+        ("DNS", "webhook.example"),
+        ("IP Address", "127.0.0.1"),
+        ("IP Address", "0:0:0:0:0:0:0:1"),
+        ("IP Address", "127.9.9.9"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b"nonsense", b"not JSON"),
+        (b"{}", b"want an AdmissionReview"),
+        (json.dumps(review() | {"apiVersion": "admission.k8s.io/v1beta1"}).encode(), b"v1beta1"),
+        (b"[" * 1_000_000, b"not JSON"),
+        (b'{"a": NaN}', b"not JSON"),
+        (json.dumps(review({"n": 2**64})).encode(), b"over 64 bits"),
+        (b'{"a": "\\ud800"}', b"not JSON"),
+    ],
+    ids=["text", "no review", "version", "deep", "NaN", "huge integer", "lone surrogate"],
+)
+def test_bad_input_is_a_400_and_the_next_request_is_answered(
+    server: Served, body: bytes, says: bytes
+) -> None:
+    """On the same connection."""
+    connection = server.connect()
+    response, text = ask(connection, body)
+    assert response.status == 400
+    assert says in text
+    assert ask(connection, review())[0].status == 200
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_over_the_cap_is_a_413(server: Served, chunked: bool) -> None:
+    """Whether its length is told before or not."""
+    connection = server.connect()
+    large = b"x" * (MAX_BODY_BYTES + 1)
+    headers = {"Transfer-Encoding": "chunked"} if chunked else {}
+    body = iter([large]) if chunked else large
+    connection.request("POST", "/mutate", body, headers, encode_chunked=chunked)
+    response = connection.getresponse()
+    assert response.status == 413
+    assert str(MAX_BODY_BYTES).encode() in response.read()
+
+
+def test_a_namespace_that_the_file_does_not_have_is_a_503(server: Served) -> None:
+    """Its labels are never guessed."""
+    connection = server.connect()
+    response, body = ask(connection, review(namespace="elsewhere"))
+    assert response.status == 503
+    assert response.headers["Retry-After"] == "1"
+    assert b"namespace elsewhere" in body
+
+
+def test_other_paths_and_methods_are_refused(server: Served) -> None:
+    """And health is not to be had on the HTTPS port."""
+    connection = server.connect()
+    for method, path, status in (("GET", "/mutate", 405), ("GET", "/readyz", 404)):
+        connection.request(method, path)
+        response = connection.getresponse()
+        response.read()
+        assert response.status == status
+
+
+def test_a_policy_that_is_edited_takes_effect_and_a_bad_edit_does_not(tmp_path: Path) -> None:
+    """The last good set serves on, and readiness, log and metrics say so, until it is mended."""
+    file = policies(tmp_path, pool_policy("a"))
+    with served(tmp_path) as server:
+        connection = server.connect()
+        file.write_text(pool_policy("b"))
+        server.line("policies loaded", 2)
+        assert pool_in(ask(connection, review())[1]) == "b"
+
+        file.write_text(pool_policy("c").replace("nodeSelector", "nodeSelektor"))
+        refused = server.line("policies refused, the last good ones serve on")
+        assert "pool.yaml:5:19" in refused["error"]
+        assert pool_in(ask(connection, review())[1]) == "b"
+        conditions = server.wait_ready()
+        assert "nodeSelektor" in conditions["policies"]["reason"]
+        assert 'fairlead_policy_reload_total{outcome="refused"} 1.0' in server.metrics()
+
+        file.write_text(pool_policy("d"))
+        server.line("policies loaded", 3)
+        assert pool_in(ask(connection, review())[1]) == "d"
+        assert "nodeSelektor" not in server.readiness()[1]["policies"]["reason"]
+
+
+@pytest.mark.parametrize("first", ["nothing there", "an error"])
+def test_policies_that_cannot_be_read_at_first_are_waited_for(tmp_path: Path, first: str) -> None:
+    """Not ready, with the finding, and 503; ready as soon as they are good."""
+    if first == "an error":
+        policies(tmp_path, pool_policy("a").replace("defaults", "default"))
+    with served(tmp_path) as server:
+        server.line("policies refused, there are none to serve")
+        assert server.line("serving")["policies"] is None
+        status, conditions = server.readiness()
+        assert status == 503
+        assert not conditions["policies"]["ready"]
+        says = {"an error": "pool.yaml:5:8", "nothing there": "no such file"}
+        assert says[first] in conditions["policies"]["reason"]
+        connection = server.connect()
+        response, body = ask(connection, review())
+        assert (response.status, response.headers["Retry-After"]) == (503, "1")
+        assert b"no policies" in body
+        policies(tmp_path, pool_policy("a"))
+        server.wait_ready()
+        assert pool_in(ask(connection, review())[1]) == "a"
+
+
+def test_an_empty_folder_is_a_set_of_no_policies(tmp_path: Path) -> None:
+    """Pods of a run are stamped, and the log says that there was nothing to place them by."""
+    (tmp_path / "policies").mkdir()
+    with served(tmp_path) as server:
+        assert server.line("serving")["policies"] == 0
+        folder = tmp_path / "policies"
+        server.line(f"no policies in {folder}: pods are stamped and left as they are")
+        connection = server.connect()
+        _, body = ask(connection, review())
+    assert [operation["path"] for operation in patch_of(body)] == ["/metadata/annotations"]
+
+
+def test_what_may_be_wrong_in_the_policies_is_logged(tmp_path: Path) -> None:
+    """The same warnings as `fairlead check` prints."""
+    host = pool_policy("a").replace("pool: a", f"{names.HOSTNAME_LABEL}: n1")
+    policies(tmp_path, host)
+    with served(tmp_path, "--grace", "0") as server:
+        server.line("serving")
+        server.process.send_signal(signal.SIGTERM)
+        _, messages = server.end()
+    assert any("warning" in message and "hostname" in message for message in messages)
+
+
+def issued(folder: Path, signer: Pair) -> None:
+    """Write a new certificate and its key into the folder, as a Secret's update does: the key
+    and the certificate are not there at the same instant."""
+    pair = issue_server(signer, "t", Names(addresses=("127.0.0.1",)), datetime.now(UTC))
+    (folder / "tls.key").write_bytes(pair.private_key)
+    (folder / "tls.crt").write_bytes(pair.certificate)
+
+
+def test_a_certificate_is_waited_for_and_followed(tmp_path: Path) -> None:
+    """Not ready without one; each new pair is served from the next handshake on."""
+    policies(tmp_path, pool_policy("a"))
+    signer = new_authority("Test", datetime.now(UTC))
+    authority = tmp_path / "authority.crt"
+    authority.write_bytes(signer.certificate)
+    files = ("--cert", str(tmp_path / "tls.crt"), "--key", str(tmp_path / "tls.key"))
+    seen = []
+    with served(tmp_path, certificate=files) as server:
+        server.line("certificate refused, there are none to serve")
+        status, conditions = server.readiness()
+        assert (status, conditions["certificate"]["ready"]) == (503, False)
+        for count in (1, 2):
+            issued(tmp_path, signer)
+            server.line("certificate loaded", count)
+            connection = server.connect(authority)
+            connection.connect()
+            certificate = connection.sock.getpeercert()
+            assert certificate is not None
+            seen.append(certificate["serialNumber"])
+            assert ask(connection, review())[0].status == 200
+        server.wait_ready()
+        assert "fairlead_certificate_expiry_timestamp_seconds 1" in server.metrics()
+    assert len(set(seen)) == 2
+
+
+def begin(connection: http.client.HTTPConnection, body: bytes) -> None:
+    """Send a request up to the last byte of its body."""
+    connection.putrequest("POST", "/mutate")
+    connection.putheader("Content-Type", "application/json")
+    connection.putheader("Content-Length", str(len(body)))
+    connection.endheaders(body[:-1])
+
+
+def test_more_requests_in_flight_than_the_limit_are_told_to_come_again(tmp_path: Path) -> None:
+    """503 with Retry-After, counted; the one in flight is answered, and then there is room."""
+    policies(tmp_path, pool_policy("a"))
+    whole = json.dumps(review()).encode()
+    with served(tmp_path, "--max-in-flight", "1") as server:
+        slow, other = server.connect(), server.connect()
+        begin(slow, whole)
+        while "fairlead_admission_in_flight 1.0" not in server.metrics():
+            pass
+        response, _ = ask(other, whole)
+        assert (response.status, response.headers["Retry-After"]) == (503, "1")
+        shed = 'fairlead_admission_requests_total{code="503",result="overloaded"} 1.0'
+        assert shed in server.metrics()
+        slow.send(whole[-1:])
+        answer = slow.getresponse()
+        assert pool_in(answer.read()) == "a"
+        while (answer := ask(other, whole)[0]).status == 503:
+            pass
+        assert answer.status == 200
+
+
+def test_after_sigterm_it_answers_until_nobody_asks(tmp_path: Path) -> None:
+    """Unready at once; callers are asked to leave; requests in flight are answered; exit code 0."""
+    policies(tmp_path, pool_policy("a"))
+    whole = json.dumps(review()).encode()
+    with served(tmp_path, "--grace", "1.5") as server:
+        standing, in_flight = server.connect(), server.connect()
+        assert ask(standing, whole)[0].headers["Connection"] is None
+        begin(in_flight, whole)
+        while "fairlead_admission_in_flight 1.0" not in server.metrics():
+            pass
+        server.process.send_signal(signal.SIGTERM)
+        assert server.wait_ready(ready=False)["drain"]["reason"] == "draining"
+        response, body = ask(standing, whole)
+        assert (pool_in(body), response.headers["Connection"]) == ("a", "close")
+        fresh = server.connect()
+        response, body = ask(fresh, whole)
+        assert (pool_in(body), response.headers["Connection"]) == ("a", "close")
+        # Past the grace time: nobody new is let in any more.
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", server.port)).close()
+            except ConnectionError:
+                break
+        in_flight.send(whole[-1:])
+        answer = in_flight.getresponse()
+        assert (pool_in(answer.read()), answer.headers["Connection"]) == ("a", "close")
+        code, messages = server.end()
+    assert code == 0
+    assert "requests cut off" not in messages
+
+
+def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
+    """And the exit code tells that somebody would not wait."""
+    policies(tmp_path, pool_policy("a"))
+    with served(tmp_path, "--grace", NEVER) as server:
+        server.wait_ready()
+        server.process.send_signal(signal.SIGINT)
+        server.wait_ready(ready=False)
+        server.process.send_signal(signal.SIGINT)
+        assert server.end()[0] == 1
+
+
+def test_the_seconds_that_the_api_server_gives_can_be_told(tmp_path: Path) -> None:
+    """They are nobody's word, so a policy's default replaces them; others are the pod's own."""
+    policies(
+        tmp_path,
+        f"""
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {{name: patient}}
+spec:
+  defaults:
+    tolerations:
+      - key: {names.TAINT_UNREACHABLE}
+        operator: Exists
+        effect: NoExecute
+        tolerationSeconds: 9
+""",
+    )
+
+    def tolerating(seconds: int) -> dict[str, object]:
+        toleration = {
+            "key": names.TAINT_UNREACHABLE,
+            "operator": "Exists",
+            "effect": "NoExecute",
+            "tolerationSeconds": seconds,
+        }
+        return review(pod(tolerations=[toleration]))
+
+    with served(tmp_path, "--default-toleration-seconds", "77") as server:
+        connection = server.connect()
+        given = ask(connection, tolerating(77))[1]
+        own = ask(connection, tolerating(300))[1]
+    assert json.loads(given)["response"]["auditAnnotations"]["result"] == "placed"
+    assert json.loads(own)["response"]["auditAnnotations"]["result"] == "unchanged"
+
+
+def test_the_log_has_no_environment_at_any_level(tmp_path: Path) -> None:
+    """One line a decision at debug, and no secret of a pod in it."""
+    policies(tmp_path, pool_policy("a"))
+    with served(tmp_path, "--log-level", "debug") as server:
+        connection = server.connect()
+        ask(connection, review(pod()))
+        line = server.line("decided")
+    assert (line["level"], line["namespace"], line["pod"]) == ("debug", "ml-team", "p")
+    assert "hunter2" not in json.dumps(line)
+
+
+def test_an_api_server_that_cannot_be_reached_is_waited_for(tmp_path: Path) -> None:
+    """Not ready, with what goes wrong as the reason, and 503 for every pod; but alive."""
+    policies(tmp_path, pool_policy("a"))
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(
+        """
+apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{name: c, context: {cluster: c, user: u}}]
+clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]
+users: [{name: u, user: {}}]
+"""
+    )
+    with served(tmp_path, cluster=("--kubeconfig", str(kubeconfig))) as server:
+        while "127.0.0.1" not in str(conditions := server.readiness()[1]):
+            pass
+        assert not conditions["namespaces"]["ready"]
+        assert not conditions["priority-classes"]["ready"]
+        connection = server.connect()
+        assert ask(connection, review())[0].status == 503
+        assert 'fairlead_cache_age_seconds{resource="namespaces"} +Inf' in server.metrics()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ([], "--policies"),
+        (["--policies", "p"], "--self-signed"),
+        (["--policies", "p", "--cert", "c"], "--key"),
+        (["--policies", "p", "--self-signed", "--cert", "c", "--key", "k"], "--self-signed"),
+        (["--policies", "p", "--cert", "c", "--key", "k", "--ca-out", "f"], "--ca-out"),
+        (["--policies", "p", "--cert", "c", "--key", "k", "--name", "n"], "--name"),
+        (["--policies", "p", "--self-signed", "--kubeconfig", "k", "--namespaces", "n"], "both"),
+        (["--policies", "p", "--self-signed", "--port", "65536"], "65536"),
+        (["--policies", "p", "--self-signed", "--grace", "-1"], "--grace"),
+        (["--policies", "p", "--self-signed", "--max-in-flight", "0"], "--max-in-flight"),
+    ],
+)
+def test_wrong_usage_is_exit_code_2(options: list[str], says: str) -> None:
+    """With the option that is wrong."""
+    done = CliRunner().invoke(command, options)
+    assert done.exit_code == 2
+    assert says in done.output
+
+
+def failed(folder: Path, *options: str, cluster: tuple[str, ...] | None = None) -> str:
+    """What a process says that cannot serve; its exit code is 1."""
+    policies(folder, pool_policy("a"))
+    with served(folder, *options, cluster=cluster) as server:
+        code, messages = server.end()
+    assert code == 1
+    assert messages[-1].startswith("error: ")
+    return messages[-1]
+
+
+def test_what_cannot_be_had_ends_it_with_the_reason(tmp_path: Path) -> None:
+    """A port that is taken, a kubeconfig or a file of namespaces that cannot be read."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert f"port {port}" in failed(tmp_path, "--port", str(port))
+    absent = str(tmp_path / "absent")
+    assert absent in failed(tmp_path, cluster=("--kubeconfig", absent))
+    assert absent in failed(tmp_path, cluster=("--namespaces", absent))
+    assert "--ca-out" in failed(tmp_path, "--ca-out", f"{absent}/ca.crt")
+    assert "--name" in failed(tmp_path, "--name", "")
+
+
+def test_its_help_imports_nothing_heavy() -> None:
+    """So that it is there at once."""
+    heavy = ["pydantic", "kubernetes", "uvicorn", "starlette", "cryptography", "yaml"]
+    code = f"import sys, webhook.cli.serve;print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

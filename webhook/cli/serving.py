@@ -1,0 +1,175 @@
+"""Puts the webhook's parts together, and runs them until drained."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import webhook
+from webhook import names
+from webhook.admission.app import PATH, admission_app
+from webhook.admission.handler import Handler
+from webhook.cli.cluster_facts import facts_from_cluster, facts_from_file
+from webhook.cli.self_signed import SelfSigned
+from webhook.policy.load import Loaded, load
+from webhook.server.drain import ClosingConnections, Drain, drain_on_signals
+from webhook.server.folder import Folder
+from webhook.server.health import health_app
+from webhook.server.limit import InFlightLimit
+from webhook.server.listener import bind, serve
+from webhook.server.metrics import Metrics
+from webhook.server.reload import Reloader
+from webhook.server.tls import CertificateFiles, ServedCertificate, ServerTls
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Coroutine
+    from pathlib import Path
+
+    from webhook.server.reload import ReloadState
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What `fairlead serve` was told; times in seconds. See its help for each."""
+
+    policies: Path
+    certificate: CertificateFiles | SelfSigned
+    kubeconfig: Path | None
+    cluster_file: Path | None
+    host: str
+    port: int
+    health_port: int
+    grace: float
+    max_in_flight: int
+    poll_interval: float
+    default_toleration_seconds: int
+
+
+def run(settings: Settings) -> bool:
+    """Serve until drained. False if somebody would not wait for the end.
+
+    Raises a FairleadError if an address, a kubeconfig or a file cannot be had. Policies and
+    certificates that are not good yet are no reason to stop: the process is not ready, says why,
+    and looks again.
+    """
+    https = bind(settings.host, settings.port)
+    plain = bind(settings.host, settings.health_port)
+    return asyncio.run(_run(settings, https, plain))
+
+
+async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -> bool:
+    metrics, tls, drain = Metrics(), ServerTls(), Drain(settings.grace)
+    policies = _policies(settings, metrics)
+    policies.poll()
+    certificate = _certificate(settings, tls, metrics)
+    async with AsyncExitStack() as stack:
+        if settings.cluster_file:
+            cluster = facts_from_file(settings.cluster_file)
+        else:
+            cluster = await facts_from_cluster(settings.kubeconfig, metrics, stack)
+        seconds = settings.default_toleration_seconds
+        handler = Handler(
+            policies=lambda: policies.current.policies if policies.current else None,
+            namespaces=cluster.namespaces,
+            default_priority_class=cluster.default_priority_class,
+            default_toleration_seconds={
+                names.TAINT_NOT_READY: seconds,
+                names.TAINT_UNREACHABLE: seconds,
+            },
+            observer=metrics,
+        )
+        limit = InFlightLimit(
+            admission_app(handler, metrics), settings.max_in_flight, on_refused=metrics.request_shed
+        )
+        metrics.watch_in_flight(lambda: limit.in_flight)
+        conditions = {
+            "policies": policies.condition,
+            "certificate": tls.condition,
+            **cluster.conditions,
+            "drain": drain.condition,
+        }
+        # What has been made by now stays: no collection has to walk it again, for 70 ms at a time.
+        gc.collect()
+        gc.freeze()
+        with drain_on_signals(drain):
+            _announce(settings, policies, https, plain)
+            return await serve(
+                ClosingConnections(limit, drain),
+                health_app(conditions, metrics),
+                https=https,
+                plain=plain,
+                tls=tls,
+                drain=drain,
+                background=(
+                    lambda: policies.run(settings.poll_interval),
+                    *certificate,
+                    *cluster.background,
+                ),
+            )
+
+
+def _policies(settings: Settings, metrics: Metrics) -> Reloader[Loaded]:
+    def loaded(value: Loaded, state: ReloadState) -> None:
+        policies = value.policies.policies
+        now = state.loaded_at or state.since
+        metrics.policies_loaded(value.policies.hash, [policy.name for policy in policies], now)
+        for warning in value.warnings:
+            _logger.warning("policies: %s", warning)
+        if not policies:
+            _logger.warning("no policies in %s: pods are stamped and left as they are", path)
+
+    path = settings.policies
+    return Reloader(
+        "policies",
+        Folder(path),
+        load,
+        digest_of=lambda value: value.policies.hash,
+        on_loaded=loaded,
+        on_refused=lambda _state: metrics.policies_refused(),
+    )
+
+
+def _certificate(
+    settings: Settings, tls: ServerTls, metrics: Metrics
+) -> tuple[Callable[[], Coroutine[Any, Any, object]], ...]:
+    """Have the first certificate served; what looks for newer ones comes back."""
+    source = settings.certificate
+    if isinstance(source, SelfSigned):
+        pair = source.make()
+        metrics.certificate_served(tls.swap(pair.certificate, pair.private_key).not_after)
+        return ()
+    reloader: Reloader[ServedCertificate] = Reloader(
+        "certificate",
+        source,
+        source.swap_into(tls),
+        digest_of=lambda served: f"{served.serial_number:x}",
+        on_loaded=lambda served, _state: metrics.certificate_served(served.not_after),
+    )
+    reloader.poll()
+    return (lambda: reloader.run(settings.poll_interval),)
+
+
+def _announce(
+    settings: Settings, policies: Reloader[Loaded], https: socket.socket, plain: socket.socket
+) -> None:
+    loaded = policies.current
+    _logger.info(
+        "serving",
+        extra={
+            "version": webhook.__version__,
+            "policies": len(loaded.policies.policies) if loaded else None,
+            "set": loaded.policies.hash if loaded else None,
+            "folder": str(settings.policies),
+            "path": PATH,
+            "host": https.getsockname()[0],
+            "port": https.getsockname()[1],
+            "health_port": plain.getsockname()[1],
+        },
+    )
