@@ -120,7 +120,7 @@ def _why_not(
         return ["the pod belongs to no run: it has none of the marks that `fairlead sources` lists"]
     if decision.result == "left-alone":
         return [decision.reason]
-    subject = subject_of(arrival, own, identity)
+    subject = subject_of(arrival, own, identity, policies)
     lines = []
     for policy in policies.policies:
         failed = policy.failed(subject)
