@@ -6,10 +6,13 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
+from webhook import names
 from webhook.sandbox.control_plane import Settings
+from webhook.sandbox.webhook import start_webhook, stop_webhook
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.cluster.conftest import StartControlPlane
     from webhook.sandbox.control_plane import ControlPlane
@@ -145,3 +148,27 @@ def test_a_stopped_control_plane_leaves_nothing_behind(
     plane.stop()
     assert not any(exists(pid) for pid in pids.values())
     assert not plane.layout.directory.exists()
+
+
+def test_a_webhook_can_be_put_beside_the_control_plane_for_one_namespace(
+    control_plane: ControlPlane, kubectl: Kubectl, namespace: str, tmp_path: Path
+) -> None:
+    """While it runs it places the namespace's pods, and no trace of it stays afterwards."""
+    (tmp_path / "policy.yaml").write_text(
+        "apiVersion: fairlead.dev/v1alpha1\n"
+        "kind: PlacementPolicy\n"
+        "metadata: {name: everywhere}\n"
+        "spec: {defaults: {nodeSelector: {kubernetes.io/arch: amd64}}}\n"
+    )
+    name = f"only-{namespace}"
+    webhook = start_webhook(control_plane, tmp_path, name=name, namespaces=[namespace])
+    member = pod("during")
+    member["metadata"]["labels"] = {names.RUN: "one"}
+    kubectl.create(member)
+    stop_webhook(control_plane, webhook)
+    assert name not in control_plane.pids
+    member["metadata"]["name"] = "after"
+    kubectl.create(member)
+    during, after = (kubectl.json("get", "pod", name) for name in ("during", "after"))
+    assert during["spec"]["nodeSelector"] == {"kubernetes.io/arch": "amd64"}
+    assert "nodeSelector" not in after["spec"]

@@ -29,9 +29,9 @@ class Command:
 
     def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Exit code, stdout and stderr."""
-        program = "from webhook.cli.sandbox import command; command()"
+        program = "from webhook.cli import main; main()"
         return subprocess.run(
-            [sys.executable, "-c", program, *arguments],
+            [sys.executable, "-c", program, "sandbox", *arguments],
             env=self.environ,
             capture_output=True,
             text=True,
@@ -153,4 +153,54 @@ def test_two_sandboxes_stand_side_by_side(sandbox: Command, cache: Path, tmp_pat
     finally:
         sandbox("down", "--name", "one")
         sandbox("down", "--name", "two")
+    assert not (cache / "sandboxes").exists()
+
+
+POLICIES = """\
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: to-a-pool}
+spec:
+  overrides:
+    nodeSelector: {cloud.google.com/gke-nodepool: on-demand}
+"""
+
+
+def test_with_policies_pods_of_runs_are_placed(
+    sandbox: Command, cache: Path, tmp_path: Path, kubectl_path: Path
+) -> None:
+    """up --policies runs the webhook beside the control plane, registered and in effect."""
+    policies = tmp_path / "policies"
+    policies.mkdir()
+    (policies / "policy.yaml").write_text(POLICIES)
+    up = sandbox("up", "--policies", str(policies))
+    assert up.returncode == 0, up.stderr
+    components = {each["name"]: each["running"] for each in sandbox.status()["components"]}
+    assert components["fairlead"]
+
+    kubectl = Kubectl(kubectl_path, cache / "sandboxes" / "default" / "kubeconfig", "default")
+    kubectl("run", "placed", "--image=example.invalid/none", "--labels=fairlead.dev/run=one")
+    kubectl("run", "other", "--image=example.invalid/none")
+    placed, other = (kubectl.json("get", "pod", name) for name in ("placed", "other"))
+    assert placed["spec"]["nodeSelector"] == {"cloud.google.com/gke-nodepool": "on-demand"}
+    assert "nodeSelector" not in other["spec"]
+
+    again = sandbox("up", "--policies", str(policies / "policy.yaml"))
+    assert again.returncode == 1
+    assert f"runs already, with {policies}" in again.stderr
+
+    assert sandbox("down").returncode == 0
+    assert not (cache / "sandboxes").exists()
+
+
+def test_invalid_policies_are_told_before_anything_is_started(
+    sandbox: Command, cache: Path, tmp_path: Path
+) -> None:
+    """Every finding is printed as `fairlead check` would, and no sandbox is there."""
+    path = tmp_path / "policy.yaml"
+    path.write_text(POLICIES.replace("spec:", "spec:\n  priority: high"))
+    up = sandbox("up", "--policies", str(path))
+    assert (up.returncode, up.stdout) == (1, "")
+    assert f"{path}:5:" in up.stderr
+    assert "spec.priority" in up.stderr
     assert not (cache / "sandboxes").exists()
