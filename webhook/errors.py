@@ -63,7 +63,8 @@ class ClusterError(FairleadError):
     """The API server could not be reached, or answered with an error.
 
     `status` is the HTTP status, or the code of a Status object in a watch; None if no answer came.
-    `reason` is the Status object's (NotFound, AlreadyExists, Conflict, Expired, ...), or "".
+    `reason` is the Status object's (NotFound, AlreadyExists, Conflict, Expired, ...), or Timeout if
+    the server said nothing for too long, or "".
     `retry_after` is how many seconds the server asked to be left alone, or None.
     """
 

@@ -40,9 +40,7 @@ def test_a_stream_cut_at_any_byte_applies_whole_events_only(tmp_path: Path) -> N
             await until(lambda: len(played.pauses) == 1)
             whole = sum(cut >= edge for edge in (len(lines[0]), len(stream)))
             assert played.values() == dict(list({"a": "ü", "b": "ü"}.items())[:whole])
-            played.pauses.clear()
-            broken = not polite or cut not in (0, len(lines[0]), len(stream))
-            assert (played.reflector.last_error is not None) == broken
+            assert played.reflector.last_error is not None
 
     async def resumed() -> None:
         watches = [cut_watch(len(lines[0]) + 20, polite=False)]

@@ -116,6 +116,7 @@ def test_a_watch_that_lasted_is_followed_by_the_next_at_once(tmp_path: Path) -> 
     async def run() -> None:
         async def long(answer: Answer) -> None:
             await answer.begin()
+            await until(lambda: played.reflector.watches == len(played.watches))
             played.now += 400.0
             await answer.end()
 
@@ -128,14 +129,30 @@ def test_a_watch_that_lasted_is_followed_by_the_next_at_once(tmp_path: Path) -> 
     asyncio.run(run())
 
 
-def test_a_watch_that_says_nothing_is_given_up(tmp_path: Path) -> None:
-    """No bookmark for longer than bookmarks take: the connection is dead, whatever TCP thinks."""
+def test_a_watch_that_says_nothing_is_given_up_and_listed_anew(tmp_path: Path) -> None:
+    """No bookmark for longer than bookmarks take: nobody knows what it should have said."""
 
     async def run() -> None:
-        async with stage(tmp_path, lists=[listing(10)], watches=[], silence=0.05) as played:
+        lists = [listing(10), listing(20, thing("a", 15, "missed"))]
+        async with stage(tmp_path, lists=lists, watches=[], silence=0.05) as played:
             await until(lambda: len(played.watches) == 2)
-            assert played.watches[1].query["resourceVersion"] == "10"
-            assert len(played.lists) == 1
+            assert played.watches[1].query["resourceVersion"] == "20"
+            assert played.values() == {"a": "missed"}
+
+    asyncio.run(run())
+
+
+def test_time_spent_on_opening_a_watch_is_no_success(tmp_path: Path) -> None:
+    """Pauses grow though each attempt took long to fail."""
+
+    async def run() -> None:
+        async def slow(answer: Answer) -> None:
+            played.now += 60.0
+            await answer.status(503, "ServiceUnavailable", "starting")
+
+        async with stage(tmp_path, lists=[listing(10)], watches=[slow] * 8, pauses=8) as played:
+            await until(lambda: len(played.pauses) == 8)
+            assert played.pauses[-1] >= 15.0
 
     asyncio.run(run())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import aiohttp
 import orjson
@@ -13,6 +13,9 @@ from webhook.errors import ClusterError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+# The reason of an error for which no answer came; Kubernetes' own word where a server gave up.
+TIMEOUT: Final = "Timeout"
 
 
 def decode(data: bytes, where: str) -> dict[str, Any]:
@@ -83,7 +86,9 @@ def transport_errors(where: str) -> Iterator[None]:
             " Is the API server running, and is its address right?"
         ) from None
     except TimeoutError:
-        raise ClusterError(f"{where}: the API server did not answer in time") from None
+        raise ClusterError(
+            f"{where}: the API server did not answer in time", reason=TIMEOUT
+        ) from None
     except (aiohttp.ClientError, OSError, ValueError, ConfigException) as error:
         raise ClusterError(f"{where}: {type(error).__name__}: {error}") from None
 

@@ -10,6 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from webhook.errors import ClusterError
+from webhook.kube.answers import TIMEOUT
 from webhook.kube.backoff import Backoff
 from webhook.kube.events import key_of, parse
 from webhook.kube.lines import Lines
@@ -78,6 +79,7 @@ class Reflector(Generic[T]):
         self._backoff = Backoff(self._random)
         self._version: str | None = None
         self._failures = 0
+        self._opened: float | None = None
         self._last_error: ClusterError | None = None
         self._lists = 0
         self._watches = 0
@@ -101,33 +103,32 @@ class Reflector(Generic[T]):
         """Go on until cancelled. Only a bug, in `keep` or in a listener, makes it raise."""
         while True:
             try:
-                pause = await self._turn()
+                await self._turn()
             except ClusterError as error:
-                pause = self._after(error)
-            if pause:
-                await self._sleep(pause)
+                await self._sleep(self._after(error))
 
-    async def _turn(self) -> float:
-        """List if need be, then watch until the server ends it; the seconds to wait before more."""
+    async def _turn(self) -> None:
+        """List if need be, then watch until the server ends it, as it does after some minutes."""
         if self._version is None:
             self._version = await self._list()
-        began = self._clock()
+        self._opened = None
         try:
             await self._watch(self._version)
         finally:
-            settled = self._clock() - began >= SETTLED
-            if settled:
+            lasted = 0.0 if self._opened is None else self._clock() - self._opened
+            if lasted >= SETTLED:
                 self._backoff.reset()
-                self._failures = 0
-        # A server that ends each watch at once must not be asked in a tight loop.
-        return 0.0 if settled else self._backoff.next()
+        if lasted < SETTLED:
+            # Else a server that ends each watch at once would be asked in a tight loop.
+            raise ClusterError(f"watch {self._path}: the server ended it after {lasted:.1f} s")
 
     def _after(self, error: ClusterError) -> float:
         """Take note of a failure; the seconds to wait before the next attempt."""
         self._last_error = error
         self._failures += 1
-        passing = error.status is None or error.status in _PASSING
-        if not passing or self._failures >= FAILURES_BEFORE_LIST:
+        # A silent watch may have missed anything; a broken one goes on where it was.
+        broken = error.status is None and error.reason != TIMEOUT
+        if not (broken or error.status in _PASSING) or self._failures >= FAILURES_BEFORE_LIST:
             self._version = None
             self._failures = 0
         asked = min(error.retry_after or 0.0, LONGEST_RETRY_AFTER)
@@ -154,6 +155,7 @@ class Reflector(Generic[T]):
         }
         async with self._client.stream(self._path, query=query, silence=self._silence) as read:
             self._watches += 1
+            self._opened = self._clock()
             self._last_error = None
             self._cache.touch()
             lines = Lines()
