@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import json
 import logging
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -53,6 +54,34 @@ def test_a_token_that_expired_is_read_anew(tmp_path: Path) -> None:
             refused = [x for x in api.requests if x.headers["authorization"] == "Bearer first"]
             assert 1 + 1 <= len(refused) <= 1 + 5
             assert len(api.requests) == len(refused) + 5 + 1
+
+    asyncio.run(run())
+
+
+def test_an_exec_plugin_is_asked_again_after_a_401(tmp_path: Path) -> None:
+    """Tokens of cloud providers' plugins last for minutes; the plugin knows the next."""
+    credential = tmp_path / "credential"
+
+    def say(token: str) -> None:
+        version = "client.authentication.k8s.io/v1"
+        answer = {"apiVersion": version, "kind": "ExecCredential", "status": {"token": token}}
+        credential.write_text(json.dumps(answer))
+
+    async def run() -> None:
+        door = Door("first")
+        say("first")
+        plugin = {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": "cat",
+            "args": [str(credential)],
+        }
+        async with fake_api(door) as api, client_of(api, tmp_path, exec=plugin) as client:
+            await client.get("/a")
+            door.token = "second"
+            say("second")
+            await client.get("/a")
+            await client.get("/a")
+            assert len(api.requests) == 4
 
     asyncio.run(run())
 
