@@ -1,0 +1,89 @@
+"""Objects that tests create: pods that nobody ever pulls, and what makes such pods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from webhook import names
+
+Json = dict[str, Any]
+
+SPOT = "cloud.google.com/gke-spot"
+SPOT_TAINT = {"key": SPOT, "operator": "Equal", "value": "true", "effect": "NoSchedule"}
+ZONE = "topology.kubernetes.io/zone"
+
+
+def spec(**fields: object) -> Json:
+    """A pod's spec of one container."""
+    return {"containers": [{"name": "main", "image": "example.invalid/none"}], **fields}
+
+
+def pod(
+    name: str,
+    *,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    **fields: object,
+) -> Json:
+    """A pod of a run, unless told otherwise by its labels."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "labels": {names.RUN: "r"} if labels is None else dict(labels),
+            "annotations": dict(annotations or {}),
+        },
+        "spec": spec(**fields),
+    }
+
+
+def template(*, labels: Mapping[str, str] | None = None, **fields: object) -> Json:
+    """A template of such pods, that a selector on `app: app` finds."""
+    return {
+        "metadata": {"labels": {names.RUN: "r", "app": "app", **(labels or {})}},
+        "spec": spec(**fields),
+    }
+
+
+def workload(kind: str, name: str, pods: Json | None = None, **fields: object) -> Json:
+    """A Deployment, StatefulSet or DaemonSet."""
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": {
+            "selector": {"matchLabels": {"app": "app"}},
+            "template": pods or template(),
+            **fields,
+        },
+    }
+
+
+def job_spec() -> Json:
+    """The spec of a Job of one pod."""
+    return {"template": template(restartPolicy="Never")}
+
+
+def terms(*expressions: Json) -> Json:
+    """An affinity that requires one of several terms, of one expression each."""
+    return {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{"matchExpressions": [one]} for one in expressions]
+            }
+        }
+    }
+
+
+def within(key: str, *values: str) -> Json:
+    """An expression that wants one of these values."""
+    return {"key": key, "operator": "In", "values": list(values)}
+
+
+def required_terms(seen: Json) -> list[list[Json]]:
+    """The expressions of every required term of a pod."""
+    required = seen["spec"]["affinity"]["nodeAffinity"]
+    found = required["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    return [term["matchExpressions"] for term in found]

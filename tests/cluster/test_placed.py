@@ -1,0 +1,251 @@
+"""Pods of every origin come out of the real API server as the policies say."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cluster.manifests import (
+    SPOT,
+    SPOT_TAINT,
+    Json,
+    job_spec,
+    pod,
+    required_terms,
+    template,
+    terms,
+    within,
+    workload,
+)
+from tests.cluster.rooms import NewNamespace, Room, Running, is_stamped, stamp
+from webhook import names
+
+pytest_plugins = ["tests.cluster.webhook_fixtures"]
+pytestmark = pytest.mark.usefixtures("running")
+
+POLICIES = """
+apiVersion: fairlead.dev/v1alpha1
+kind: CapacityClass
+metadata: {name: spot}
+spec:
+  nodes:
+    - labels: {cloud.google.com/gke-spot: "true"}
+      taints: [{key: cloud.google.com/gke-spot, value: "true", effect: NoSchedule}]
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: on-spot}
+spec:
+  match: {namespaceSelector: {matchLabels: {test: spot}}}
+  overrides: {capacity: [{class: spot, mode: Constrain}]}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: labelled}
+spec:
+  match: {namespaceSelector: {matchLabels: {test: labels}}}
+  defaults: {labels: {team: research, app: theirs}}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: notebooks-on-gpu}
+spec:
+  match: {namespaceSelector: {matchLabels: {test: whole}}, kinds: [notebook]}
+  defaults:
+    nodeSelector: {cloud.google.com/gke-nodepool: gpu}
+    tolerations: [{key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}]
+"""
+ON_SPOT = within(SPOT, "true")
+
+
+@pytest.fixture
+def room(new_namespace: NewNamespace) -> Room:
+    """A namespace whose runs go to spot nodes."""
+    return new_namespace({"test": "spot"})
+
+
+def assert_on_spot(seen: Json) -> None:
+    """The pod requires spot nodes, tolerates their taint, is stamped, and is bound to one."""
+    assert all(ON_SPOT in expressions for expressions in required_terms(seen))
+    assert SPOT_TAINT in seen["spec"]["tolerations"]
+    assert set(stamp(seen)["policies"]) == {"on-spot"}
+    assert "spot" in seen["spec"]["nodeName"]
+
+
+def test_a_bare_pod(room: Room) -> None:
+    """It is created placed, and the real scheduler puts it where the policy says."""
+    created = room.create(pod("bare"))
+    assert required_terms(created) == [[ON_SPOT]]
+    (seen,) = room.wait_for_pods(1)
+    assert_on_spot(seen)
+    (annotations,) = room.audited("bare")
+    assert annotations["pods-0.fairlead.dev/result"] == "placed"
+    assert annotations["pods-0.fairlead.dev/policies"] == "on-spot"
+
+
+def test_a_pod_by_generate_name(room: Room) -> None:
+    """It has neither a name nor a uid yet when it is placed."""
+    nameless = pod("")
+    nameless["metadata"] = {"generateName": "nameless-", "labels": {names.RUN: "r"}}
+    for _ in range(2):
+        room.create(nameless)
+    for seen in room.wait_for_pods(2):
+        assert seen["metadata"]["name"].startswith("nameless-")
+        assert_on_spot(seen)
+
+
+def test_a_job(room: Room) -> None:
+    """Its pods are placed, its template is not touched, and it runs to its end."""
+    made = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": job_spec()}
+    created = room.create(made)
+    assert "affinity" not in created["spec"]["template"]["spec"]
+    (seen,) = room.wait_for_pods(1)
+    assert_on_spot(seen)
+    room.kubectl("wait", "--for=condition=Complete", "job/j", "--timeout=60s")
+
+
+def test_a_deployment(room: Room) -> None:
+    """Its pods are placed, and the rollout ends with as many as were asked for."""
+    room.create(workload("Deployment", "d", replicas=3))
+    room.kubectl("rollout", "status", "deployment/d", "--timeout=60s")
+    for seen in room.wait_for_pods(3):
+        assert_on_spot(seen)
+    assert len(room.kubectl.json("get", "replicasets")["items"]) == 1
+
+
+def test_a_stateful_set(room: Room) -> None:
+    """One pod after the other."""
+    room.create(workload("StatefulSet", "s", replicas=2, serviceName="s"))
+    room.kubectl("rollout", "status", "statefulset/s", "--timeout=60s")
+    for seen in room.wait_for_pods(2):
+        assert_on_spot(seen)
+
+
+def test_a_cron_job(room: Room) -> None:
+    """The pods of the Jobs that its controller makes are placed."""
+    room.create(
+        {
+            "apiVersion": "batch/v1",
+            "kind": "CronJob",
+            "metadata": {"name": "c"},
+            "spec": {"schedule": "@every 1s", "jobTemplate": {"spec": job_spec()}},
+        }
+    )
+    while not (found := [seen for seen in room.pods() if "nodeName" in seen["spec"]]):
+        pass
+    room.kubectl("delete", "cronjob", "c")
+    for seen in found:
+        assert seen["metadata"]["ownerReferences"][0]["kind"] == "Job"
+        assert_on_spot(seen)
+
+
+def test_a_daemon_set_is_left_alone_but_stamped(room: Room) -> None:
+    """Its controller reads its own template, so each node keeps its pod; the stamp says why."""
+    room.create(workload("DaemonSet", "agent"))
+    room.kubectl("rollout", "status", "daemonset/agent", "--timeout=60s")
+    # The four nodes without a taint.
+    for seen in room.wait_for_pods(4):
+        assert seen["spec"]["nodeName"].startswith("on-demand-")
+        assert "DaemonSet" in stamp(seen)["leftAlone"]
+        # The controller's own term by the node's name is all there is.
+        required = seen["spec"]["affinity"]["nodeAffinity"]
+        (term,) = required["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        assert "matchExpressions" not in term
+        assert SPOT_TAINT not in seen["spec"]["tolerations"]
+
+
+def test_a_forged_owner_reference_to_a_daemon_set_does_not_help(room: Room) -> None:
+    """The request's user tells that its controller did not make the pod: it is placed."""
+    agent = room.create(workload("DaemonSet", "agent", template(nodeSelector={"no": "where"})))
+    forged = pod("forged")
+    forged["metadata"]["ownerReferences"] = [
+        {
+            "apiVersion": "apps/v1",
+            "kind": "DaemonSet",
+            "name": "agent",
+            "uid": agent["metadata"]["uid"],
+            "controller": True,
+        }
+    ]
+    created = room.create(forged)
+    assert created["metadata"]["ownerReferences"]
+    assert required_terms(created) == [[ON_SPOT]]
+    (seen,) = room.wait_for_pods(1)
+    assert_on_spot(seen)
+
+
+def test_each_of_a_pod_s_own_terms_is_narrowed(room: Room) -> None:
+    """Terms are alternatives: one that were left as it is would let the pod go elsewhere."""
+    own = [
+        within("topology.kubernetes.io/zone", "europe-west4-a"),
+        within("cloud.google.com/gke-nodepool", "on-demand", "gpu-spot"),
+        {"key": "nobody", "operator": "Exists"},
+    ]
+    created = room.create(pod("terms", affinity=terms(*own)))
+    assert required_terms(created) == [[one, ON_SPOT] for one in own]
+    (seen,) = room.wait_for_pods(1)
+    assert_on_spot(seen)
+
+
+def test_a_server_side_dry_run(room: Room) -> None:
+    """It shows the pod as it would be, and nothing comes of it."""
+    shown = room.create(pod("dry"), "--dry-run=server")
+    assert required_terms(shown) == [[ON_SPOT]]
+    assert is_stamped(shown)
+    assert room.pods() == []
+    # Fairlead is asked for dry runs too, and does the same.
+    (annotations,) = room.audited("dry")
+    assert annotations["pods-0.fairlead.dev/result"] == "placed"
+
+
+def test_labels_from_a_policy_make_no_runaway(new_namespace: NewNamespace) -> None:
+    """Labels are added, none is changed, and so the ReplicaSet keeps the pods that it made."""
+    room = new_namespace({"test": "labels"})
+    room.create(workload("Deployment", "d", replicas=2))
+    room.kubectl("rollout", "status", "deployment/d", "--timeout=60s")
+    first = {seen["metadata"]["uid"] for seen in room.wait_for_pods(2)}
+    # Long enough for hundreds of pods, were each one lost to its ReplicaSet.
+    room.kubectl("scale", "deployment/d", "--replicas=3")
+    room.kubectl("rollout", "status", "deployment/d", "--timeout=60s")
+    found = room.wait_for_pods(3)
+    assert first < {seen["metadata"]["uid"] for seen in found}
+    for seen in found:
+        assert seen["metadata"]["labels"]["team"] == "research"
+        assert seen["metadata"]["labels"]["app"] == "app"
+    made = [event for event in room.plane.audit_events(room.name) if event["verb"] == "create"]
+    created = [event for event in made if event["objectRef"].get("subresource") is None]
+    assert len(created) == 3
+    assert len(room.kubectl.json("get", "replicasets")["items"]) == 1
+
+
+def test_a_namespace_that_is_marked_as_a_whole(new_namespace: NewNamespace) -> None:
+    """Every pod in it belongs, is of the kind that the namespace says, and is placed by that."""
+    labels = {"test": "whole", names.PLACE: names.PLACE_ALL, names.KIND: "notebook"}
+    room = new_namespace(labels)
+    room.create(pod("unmarked", labels={}))
+    room.create(pod("marked"))
+    # What the pod itself says goes before what the namespace says.
+    room.create(pod("tagged", labels={names.KIND: "job"}))
+    found = {seen["metadata"]["name"]: seen for seen in room.wait_for_pods(3)}
+    for name in ("unmarked", "marked"):
+        assert found[name]["spec"]["nodeName"].startswith("gpu-")
+        assert set(stamp(found[name])["policies"]) == {"notebooks-on-gpu"}
+    assert found["tagged"]["spec"]["nodeName"].startswith("on-demand-")
+    assert stamp(found["tagged"])["policies"] == {}
+
+
+def test_pods_without_a_mark_and_those_of_kube_system_never_reach_us(
+    room: Room, running: Running
+) -> None:
+    """The API server itself does not send them, so they do not depend on us."""
+    before = running.metric("fairlead_admission_requests_total")
+    system = Room(room.plane, room.kubectl.within("kube-system"), "kube-system")
+    try:
+        for where, sent in ((room, pod("unmarked", labels={})), (system, pod("marked"))):
+            created = where.create(sent)
+            assert not is_stamped(created)
+            assert "affinity" not in created["spec"]
+            (annotations,) = where.audited(sent["metadata"]["name"])
+            assert not [key for key in annotations if "fairlead" in key or "mutation" in key]
+    finally:
+        system.kubectl("delete", "pod", "marked")
+    assert running.metric("fairlead_admission_requests_total") == before

@@ -1,0 +1,192 @@
+"""What the person at kubectl is told: rejections, warnings, and nothing that is not true."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cluster.manifests import Json, pod, required_terms, terms, within
+from tests.cluster.rooms import NewNamespace, Room, Running, is_stamped, stamp
+from webhook import names
+
+pytest_plugins = ["tests.cluster.webhook_fixtures"]
+pytestmark = pytest.mark.usefixtures("running")
+
+POLICIES = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: keep-to-zone-b}
+spec:
+  match: {namespaceSelector: {matchLabels: {test: override}}}
+  overrides:
+    affinity:
+      nodeAffinity:
+        requiredDuringSchedulingIgnoredDuringExecution:
+          nodeSelectorTerms:
+            - matchExpressions:
+                - {key: topology.kubernetes.io/zone, operator: In, values: [europe-west4-b]}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: rather-zone-b}
+spec:
+  match: {namespaceSelector: {matchLabels: {test: default}}}
+  defaults:
+    affinity:
+      nodeAffinity:
+        requiredDuringSchedulingIgnoredDuringExecution:
+          nodeSelectorTerms:
+            - matchExpressions:
+                - {key: topology.kubernetes.io/zone, operator: In, values: [europe-west4-b]}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: later-zone-b}
+spec:
+  enforcement: Audit
+  match: {namespaceSelector: {matchLabels: {test: audit}}}
+  requirements: {nodeSelector: {topology.kubernetes.io/zone: europe-west4-b}}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: changes-much}
+spec:
+  match: {namespaceSelector: {matchLabels: {test: apply}}}
+  overrides:
+    nodeSelector: {pool: large}
+    tolerations: [{key: spot, operator: Exists, effect: NoSchedule}]
+    affinity:
+      nodeAffinity:
+        requiredDuringSchedulingIgnoredDuringExecution:
+          nodeSelectorTerms:
+            - matchExpressions: [{key: kubernetes.io/os, operator: In, values: [linux]}]
+"""
+ZONE = "topology.kubernetes.io/zone"
+IN_A = {ZONE: "europe-west4-a"}
+PREFIX = 'admission webhook "pods-0.fairlead.dev" denied the request: fairlead: '
+
+
+def create(room: Room, sent: Json) -> tuple[int, str]:
+    """`kubectl create` the pod; the exit code, and what is on stderr."""
+    done = room.kubectl.run("create", "-f", "-", stdin=json.dumps(sent))
+    return done.returncode, done.stderr
+
+
+def test_a_pod_that_contradicts_an_override_is_rejected(new_namespace: NewNamespace) -> None:
+    """kubectl prints which policy, which field, and the pod's own word."""
+    room = new_namespace({"test": "override"})
+    code, said = create(room, pod("p", nodeSelector=IN_A))
+    assert code == 1
+    assert PREFIX in said
+    for part in ("keep-to-zone-b", "affinity", "nodeSelector", ZONE, "europe-west4-a"):
+        assert part in said
+    assert room.pods() == []
+
+
+def test_a_job_s_rejected_pod_is_told_of_in_its_events(new_namespace: NewNamespace) -> None:
+    """Where nobody is at kubectl, the controller says it."""
+    room = new_namespace({"test": "override"})
+    own = {"template": {**pod("", nodeSelector=IN_A, restartPolicy="Never"), "kind": "Pod"}}
+    own["template"].pop("apiVersion")
+    own["template"].pop("kind")
+    own["template"]["metadata"].pop("name")
+    room.create({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": own})
+    while "keep-to-zone-b" not in room.kubectl("get", "events", "-o", "yaml"):
+        pass
+    assert room.pods() == []
+
+
+def test_a_pod_that_contradicts_a_default_is_admitted_with_a_warning(
+    new_namespace: NewNamespace,
+) -> None:
+    """The default stands back, and kubectl prints the warning."""
+    room = new_namespace({"test": "default"})
+    code, said = create(room, pod("p", nodeSelector=IN_A))
+    assert code == 0
+    (warning,) = [line for line in said.splitlines() if line.startswith("Warning: ")]
+    assert "rather-zone-b" in warning
+    (seen,) = room.wait_for_pods(1)
+    assert "affinity" not in seen["spec"]
+    assert seen["spec"]["nodeSelector"] == IN_A
+
+
+def test_a_pod_that_contradicts_nothing_is_admitted_without_a_word(
+    new_namespace: NewNamespace,
+) -> None:
+    """Neither by a default nor by an override is anybody warned who does not need to know."""
+    for test in ("override", "default"):
+        room = new_namespace({"test": test})
+        assert create(room, pod("p")) == (0, "")
+        (seen,) = room.wait_for_pods(1)
+        assert required_terms(seen) == [[within(ZONE, "europe-west4-b")]]
+
+
+def test_a_policy_under_audit_changes_nothing_and_is_recorded(
+    running: Running, new_namespace: NewNamespace
+) -> None:
+    """The audit log has what it would have done, the pod has nothing of it."""
+    room = new_namespace({"test": "audit"})
+    for name, own in (("refused", IN_A), ("placed", {})):
+        assert create(room, pod(name, nodeSelector=own)) == (0, "")
+    for seen in room.wait_for_pods(2):
+        assert stamp(seen)["policies"] == {}
+        assert "europe-west4-b" not in json.dumps(seen["spec"])
+    (refused,) = room.audited("refused")
+    report = json.loads(refused["pods-0.fairlead.dev/audit"])
+    assert report["policies"] == ["later-zone-b"]
+    assert "later-zone-b" in report["rejections"][0]
+    (placed,) = room.audited("placed")
+    report = json.loads(placed["pods-0.fairlead.dev/audit"])
+    assert [operation["value"] for operation in report["patch"]] == [{ZONE: "europe-west4-b"}]
+    for result in ("audit-rejects", "audit-differs"):
+        assert running.metric("fairlead_decisions_total", result=result, policy="later-zone-b") == 1
+
+
+def test_a_label_that_is_none_of_our_words_is_told_of(new_namespace: NewNamespace) -> None:
+    """The pod is created, and its author learns why no policy for notebooks took it."""
+    room = new_namespace({})
+    sent = pod("p", labels={names.RUN: "r", names.KIND: "notbook"})
+    code, said = create(room, sent)
+    assert code == 0
+    assert said == f"Warning: label {names.KIND}: 'notbook' is no kind; it counts as not said\n"
+
+
+OWN_TOLERATION = [{"key": "gpu", "operator": "Exists"}]
+BY_SERVER = ("--server-side", "--field-manager=somebody")
+
+
+@pytest.mark.parametrize("options", [(), BY_SERVER], ids=["client-side", "server-side"])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"tolerations": OWN_TOLERATION},
+        {"nodeSelector": {"pool": "small"}},
+        {"nodeSelector": {"kubernetes.io/arch": "amd64"}},
+        {"affinity": terms(within("kubernetes.io/arch", "amd64"))},
+        {"schedulerName": "default-scheduler", "priority": 0},
+    ],
+    ids=["nothing", "tolerations", "overridden key", "added key", "affinity", "others"],
+)
+def test_whoever_applies_a_pod_is_warned_exactly_if_the_next_apply_fails(
+    new_namespace: NewNamespace, fields: Json, options: tuple[str, ...]
+) -> None:
+    """The API server lets almost nothing of a pod change, and kubectl sends what differs."""
+    room = new_namespace({"test": "apply"})
+    manifest = json.dumps(pod("p", **fields))
+    first = room.kubectl.run("apply", *options, "-f", "-", stdin=manifest)
+    assert first.returncode == 0
+    assert is_stamped(room.pods()[0])
+    warnings = [line for line in first.stderr.splitlines() if "applying this pod again" in line]
+    again = room.kubectl.run("apply", *options, "-f", "-", stdin=manifest)
+    assert len(warnings) == (again.returncode != 0), (first.stderr, again.stderr)
+    if warnings:
+        (field,) = fields
+        assert f"spec.{field};" in warnings[0]
+
+
+def test_a_pod_that_is_created_is_not_warned_of_applying(new_namespace: NewNamespace) -> None:
+    """Whatever was changed in it."""
+    room = new_namespace({"test": "apply"})
+    assert create(room, pod("p", tolerations=OWN_TOLERATION)) == (0, "")

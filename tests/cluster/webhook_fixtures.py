@@ -1,0 +1,52 @@
+"""The real webhook beside the real API server, for the modules that name this one as a plugin.
+
+A module's POLICIES are served by one `fairlead serve` for all its tests. Which of them apply in a
+namespace is said by the namespace's labels.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.rooms import NewNamespace, Room, Running
+from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.webhook import start_webhook, stop_webhook
+
+
+@pytest.fixture(scope="module")
+def policy_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the module's POLICIES."""
+    folder = tmp_path_factory.mktemp("policies")
+    (folder / "policies.yaml").write_text(request.module.POLICIES)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def running(control_plane: ControlPlane, policy_folder: Path) -> Iterator[Running]:
+    """The webhook, registered for the whole cluster as long as the module's tests run."""
+    webhook = start_webhook(control_plane, policy_folder)
+    try:
+        yield Running(webhook, policy_folder)
+    finally:
+        stop_webhook(control_plane, webhook)
+
+
+@pytest.fixture
+def new_namespace(control_plane: ControlPlane, cluster_kubectl: Kubectl) -> Iterator[NewNamespace]:
+    """Makes a fresh namespace with these labels, in which pods can be created."""
+    made: list[str] = []
+
+    def make(labels: Mapping[str, str]) -> Room:
+        name = f"test-{uuid.uuid4().hex[:10]}"
+        made.append(name)
+        control_plane.create_namespace(name, labels)
+        return Room(control_plane, cluster_kubectl.within(name), name)
+
+    yield make
+    for name in made:
+        control_plane.api.call("DELETE", f"/api/v1/namespaces/{name}")
