@@ -1,0 +1,135 @@
+"""The guides are true: their YAML is valid, their tests pass, their commands and links exist."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from webhook.admission.arrival import Arrival, Cluster
+from webhook.admission.engine import decide
+from webhook.cli import COMMANDS
+from webhook.cli.test import command as fairlead_test
+from webhook.identity import identify
+from webhook.policy.load import load
+from webhook.policy_tests.judge import judged
+from webhook.policy_tests.source import parse
+
+ROOT = Path(__file__).parents[1]
+GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
+PAGES = [*GUIDES, ROOT / "policies" / "README.md"]
+# Where a block speaks of classes that it does not describe.
+CLASSES = (ROOT / "policies" / "capacity" / "gke-spot.yaml").read_text()
+FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FOREIGN = ("# Polyaxon\n", "# MLRun\n")
+
+
+class Block(NamedTuple):
+    """A fenced block: its language, its text, and the last block of policies before it."""
+
+    language: str
+    text: str
+    policies: str
+
+
+def kinds(text: str) -> set[str]:
+    """The kinds of the documents in a text."""
+    return {str(document.get("kind")) for document in yaml.safe_load_all(text)}
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    """The fenced blocks of a page."""
+    policies = ""
+    for language, text in FENCED.findall(page.read_text()):
+        if language == "yaml" and "PlacementPolicy" in kinds(text):
+            policies = text if "CapacityClass" in kinds(text) else f"{text}---\n{CLASSES}"
+        yield Block(language, text, policies)
+
+
+YAML = {
+    f"{page.stem}-{number}": block
+    for page in PAGES
+    for number, block in enumerate(blocks(page), start=1)
+    if block.language == "yaml"
+}
+
+
+def _check_pod(pod: Any) -> None:
+    """The pod belongs to a run, and the engine reads it."""
+    metadata = pod["metadata"]
+    assert identify(metadata.get("labels", {}), metadata.get("annotations", {}), {})
+    policies = load({"classes.yaml": CLASSES.encode()}).policies
+    assert decide(Arrival(pod, "default", {}), policies, Cluster()).allowed
+
+
+@pytest.mark.parametrize("block", YAML.values(), ids=YAML.keys())
+def test_every_yaml_block_is_valid_and_every_test_in_it_passes(block: Block) -> None:
+    """Policies load without a finding, tests pass over the policies before them."""
+    if block.text.startswith(FOREIGN):
+        assert list(yaml.safe_load_all(block.text))
+        return
+    found = kinds(block.text)
+    if found <= {"PlacementPolicy", "CapacityClass"}:
+        assert load({"block.yaml": block.policies.encode()}).warnings == ()
+    elif found == {"PolicyTest"}:
+        policies = load({"block.yaml": block.policies.encode()}).policies
+        verdicts = [
+            verdict
+            for document in parse("block.test.yaml", block.text.encode())
+            for verdict in judged(document, policies)
+        ]
+        assert [(v.name, v.failures) for v in verdicts if not v.passed] == []
+    else:
+        assert found == {"Pod"}
+        for pod in yaml.safe_load_all(block.text):
+            _check_pod(pod)
+
+
+def test_the_guide_to_policy_tests_shows_what_the_command_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first example as it stands, and with Prevent in the place of Constrain."""
+    policies, test, output = list(blocks(ROOT / "docs" / "guides" / "policy-tests.md"))[:3]
+    failure = next(
+        block.text
+        for block in blocks(ROOT / "docs" / "guides" / "policy-tests.md")
+        if block.language == "text"
+    )
+    monkeypatch.chdir(tmp_path)
+    for file, text in (
+        ("capacity/gke-spot.yaml", CLASSES),
+        ("workers/workers.yaml", policies.text),
+        ("workers/workers.test.yaml", test.text),
+    ):
+        path = tmp_path / "policies" / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    printed = CliRunner().invoke(fairlead_test, ["policies"]).stdout
+    assert output.text == f"$ fairlead test policies/\n{printed}"
+    changed = tmp_path / "policies" / "workers" / "workers.yaml"
+    changed.write_text(policies.text.replace("Constrain", "Prevent"))
+    assert CliRunner().invoke(fairlead_test, ["policies"]).stdout == failure
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_command_is_one(page: Path) -> None:
+    """In blocks and in running text."""
+    named = re.findall(r"(?:^\$ |`)fairlead ([a-z]+)", page.read_text(), re.MULTILINE)
+    assert set(named) <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_link_and_path_leads_somewhere(page: Path) -> None:
+    """Links are relative to the page, paths of policies to the root."""
+    text = page.read_text()
+    for link in re.findall(r"\]\(([^)#]+)", text):
+        assert (page.parent / link).exists(), link
+    for path in re.findall(
+        r"policies/(?:capacity|stateful|mlrun|masters|non|defaults)[\w./-]*", text
+    ):
+        assert (ROOT / path).exists(), path
