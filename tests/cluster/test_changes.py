@@ -1,0 +1,143 @@
+"""What changes in the cluster while the webhook runs: namespaces, their labels, other webhooks."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from starlette.types import Receive, Scope, Send
+
+from tests.cluster.manifests import pod
+from tests.cluster.rooms import NewNamespace, Room, Running, stamp
+from tests.server.serving import running as serving
+from webhook import names
+from webhook.admission import body, review
+from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.webhook_config import mutating_webhook_configuration
+
+pytest_plugins = ["tests.cluster.webhook_fixtures"]
+pytestmark = pytest.mark.usefixtures("running")
+
+POLICIES = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: batch}
+spec:
+  match: {namespaceSelector: {matchLabels: {tier: batch}}}
+  defaults: {nodeSelector: {cloud.google.com/gke-nodepool: on-demand}}
+"""
+POOL = {"cloud.google.com/gke-nodepool": "on-demand"}
+
+
+def placed(room: Room) -> bool:
+    """Whether a pod that is created now is placed by the policy."""
+    shown = room.create(pod("probe"), "--dry-run=server")
+    assert (shown["spec"].get("nodeSelector") == POOL) == ("batch" in stamp(shown)["policies"])
+    return "batch" in stamp(shown)["policies"]
+
+
+def test_labels_of_a_namespace_that_change_count_at_once(
+    new_namespace: NewNamespace, cluster_kubectl: Kubectl
+) -> None:
+    """Added, changed, removed: the watch tells, and no restart is needed."""
+    room = new_namespace({})
+    assert not placed(room)
+    for change, expected in (("tier=batch", True), ("tier=web", False), ("tier=batch", True)):
+        cluster_kubectl("label", "--overwrite", "namespace", room.name, change)
+        while placed(room) != expected:
+            pass
+    cluster_kubectl("label", "namespace", room.name, "tier-")
+    while placed(room):
+        pass
+
+
+def test_a_pod_in_a_namespace_made_an_instant_ago_is_placed_by_its_labels(
+    control_plane: ControlPlane,
+) -> None:
+    """Where the watch has not told of it yet, the API server is asked: never a guess."""
+    made = [f"test-{uuid.uuid4().hex[:10]}" for _ in range(20)]
+    account = "serviceaccounts"
+    for name in made:
+        api = control_plane.api
+        labels = {"tier": "batch"}
+        api.create("/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
+        # Without it no pod is admitted, and to wait for it would be to wait for the watch too.
+        where = f"/api/v1/namespaces/{name}"
+        api.call("POST", f"{where}/{account}", {"metadata": {"name": "default"}})
+        created = api.create(f"{where}/pods", pod("p"))
+        assert created["spec"]["nodeSelector"] == POOL
+    for name in made:
+        control_plane.api.call("DELETE", f"/api/v1/namespaces/{name}")
+
+
+async def sidecar(scope: Scope, receive: Receive, send: Send) -> None:
+    """A webhook that adds a label and a container to every pod that lacks them."""
+    request = review.parse(await body.read(scope, receive))
+    patch: list[Any] = []
+    if "sidecar" not in request.pod["metadata"]["labels"]:
+        container = {"name": "sidecar", "image": "example.invalid/none"}
+        patch = [
+            {"op": "add", "path": "/metadata/labels/sidecar", "value": "added"},
+            {"op": "add", "path": "/spec/containers/-", "value": container},
+        ]
+    answer = review.answer(request.uid, allowed=True, patch=patch)
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": answer})
+
+
+@pytest.fixture
+def sidecar_webhook(control_plane: ControlPlane) -> Iterator[None]:
+    """That webhook, registered under a name that comes after ours, and called after us."""
+    path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+    with serving(sidecar) as server:
+        configuration = mutating_webhook_configuration(
+            f"https://127.0.0.1:{server.https_port}/", server.trust.certificate, name="sidecar"
+        )
+        control_plane.api.create(path, configuration)
+        try:
+            yield
+        finally:
+            control_plane.api.call("DELETE", f"{path}/sidecar")
+
+
+def test_a_webhook_that_comes_after_us_makes_no_second_patch_of_ours(
+    running: Running,
+    sidecar_webhook: None,  # noqa: ARG001
+    new_namespace: NewNamespace,
+) -> None:
+    """We are called again, since it changed the pod, and there is nothing left for us to do."""
+    room = new_namespace({"tier": "batch"})
+    # The API server takes a moment to hear of the other webhook.
+    while "sidecar" not in room.create(pod("probe"), "--dry-run=server")["metadata"]["labels"]:
+        pass
+
+    def counted(result: str) -> float:
+        return running.metric("fairlead_decisions_total", result=result, policy="batch")
+
+    before = counted("placed"), counted("unchanged")
+    created = room.create(pod("p"))
+    assert [one["name"] for one in created["spec"]["containers"]] == ["main", "sidecar"]
+    assert created["spec"]["nodeSelector"] == POOL
+    assert (counted("placed"), counted("unchanged")) == (before[0] + 1, before[1] + 1)
+    (annotations,) = room.audited("p")
+    calls = {
+        key.partition("/")[2]: (json.loads(text)["configuration"], json.loads(text)["mutated"])
+        for key, text in annotations.items()
+        if key.startswith("mutation.webhook.admission.k8s.io/")
+    }
+    ours = {name: mutated for name, (who, mutated) in calls.items() if who == "fairlead"}
+    assert ours == {"round_0_index_0": True, "round_1_index_0": False}
+    assert ("sidecar", True) in calls.values()
+
+
+def test_a_pod_s_stamp_cannot_be_forged(new_namespace: NewNamespace) -> None:
+    """Whatever the pod's author writes there, it says what was decided."""
+    room = new_namespace({"tier": "batch"})
+    forged = '{"leftAlone":"because I say so"}'
+    created = room.create(pod("p", annotations={names.PLACEMENT: forged}))
+    assert "leftAlone" not in stamp(created)
+    assert created["spec"]["nodeSelector"] == POOL

@@ -1,0 +1,128 @@
+"""Policies that are edited while pods are created."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.manifests import Json, pod
+from tests.cluster.rooms import NewNamespace, Running, stamp
+from tests.server.config_map import mount
+from webhook import names
+from webhook.policy.load import load
+
+pytest_plugins = ["tests.cluster.webhook_fixtures"]
+
+VERSIONS = 5
+
+
+def files(version: int) -> dict[str, bytes]:
+    """Two policies in two files, which must never be mixed with those of another version."""
+    selector = {"nodeSelector": {"version": f"v{version}"}}
+    toleration = {"tolerations": [{"key": f"v{version}", "operator": "Exists"}]}
+    return {
+        "a.yaml": policy("one", {"defaults": selector}),
+        "b.yaml": policy("two", {"overrides": toleration}),
+    }
+
+
+def policy(name: str, spec: Json) -> bytes:
+    """A policy's document; JSON is YAML."""
+    metadata = {"name": name}
+    kind = "PlacementPolicy"
+    document = {"apiVersion": names.API_VERSION, "kind": kind, "metadata": metadata, "spec": spec}
+    return json.dumps(document).encode()
+
+
+HASHES = [load(files(version)).policies.hash for version in range(VERSIONS)]
+
+
+@pytest.fixture(scope="module")
+def policy_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The first version, mounted as the kubelet mounts a ConfigMap."""
+    folder = tmp_path_factory.mktemp("config-map")
+    mount(folder, "v0", files(0))
+    return folder
+
+
+def test_each_pod_gets_one_set_or_the_other_and_never_a_mix(
+    running: Running, new_namespace: NewNamespace
+) -> None:
+    """While a ConfigMap is swapped several times, each pod's fields and stamp are of one set."""
+    room = new_namespace({})
+    created: list[Json] = []
+    failures: list[BaseException] = []
+    enough = threading.Event()
+
+    def create(number: int) -> None:
+        path = f"/api/v1/namespaces/{room.name}/pods"
+        count = 0
+        try:
+            while not enough.is_set():
+                # Nobody schedules them: what is looked at is how they were made.
+                sent = pod(f"p-{number}-{count}", schedulerName="nobody")
+                created.append(room.plane.api.create(path, sent))
+                count += 1
+                time.sleep(0.02)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=create, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        for version in range(1, VERSIONS):
+            seen = len(created)
+            while len(created) < seen + 20 and not failures:
+                time.sleep(0.01)
+            mount(running.policies, f"v{version}", files(version))
+            while not running.metric("fairlead_policy_set_info", hash=HASHES[version]):
+                time.sleep(0.05)
+        seen = len(created)
+        while len(created) < seen + 20 and not failures:
+            time.sleep(0.01)
+    finally:
+        enough.set()
+        for thread in threads:
+            thread.join()
+    assert failures == []
+
+    versions = set()
+    for one in created:
+        version = int(one["spec"]["nodeSelector"]["version"].removeprefix("v"))
+        keys = [entry["key"] for entry in one["spec"]["tolerations"]]
+        assert [key for key in keys if key.startswith("v")] == [f"v{version}"]
+        assert stamp(one) == {
+            "policies": {"one": ["nodeSelector[version]"], "two": [f"tolerations[v{version}]"]},
+            "set": HASHES[version][:16],
+        }
+        versions.add(version)
+    assert versions == set(range(VERSIONS))
+    stored = room.kubectl.json("get", "pods")["items"]
+    assert {one["metadata"]["name"] for one in stored} == {
+        one["metadata"]["name"] for one in created
+    }
+    assert all(names.PLACEMENT in one["metadata"]["annotations"] for one in stored)
+
+
+def test_a_bad_edit_leaves_pods_to_the_last_good_set(
+    running: Running, new_namespace: NewNamespace
+) -> None:
+    """And readiness says what is wrong with the new one."""
+    good = room_version(new_namespace)
+    mount(running.policies, "bad", {**files(1), "b.yaml": b"kind: Nonsense\n"})
+    while "b.yaml" not in (reason := running.readiness()["policies"]["reason"]):
+        time.sleep(0.05)
+    assert "newer refused" in reason
+    assert room_version(new_namespace) == good
+    assert running.metric("fairlead_policy_reload_total", outcome="refused") == 1
+
+
+def room_version(new_namespace: NewNamespace) -> str:
+    """The version that a new pod gets."""
+    shown = new_namespace({}).create(pod("p"), "--dry-run=server")
+    return str(shown["spec"]["nodeSelector"]["version"])

@@ -1,0 +1,129 @@
+"""Priority classes: a policy's, a pod's own, and the cluster's default."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.cluster.manifests import Json, pod
+from tests.cluster.rooms import NewNamespace, Room
+from webhook.sandbox.control_plane import ControlPlane
+
+pytest_plugins = ["tests.cluster.webhook_fixtures"]
+pytestmark = pytest.mark.usefixtures("running")
+
+POLICIES = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: batch-priority}
+spec:
+  match: {namespaceSelector: {matchLabels: {test: default}}}
+  defaults: {priorityClassName: test-batch}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: always-batch}
+spec:
+  match: {namespaceSelector: {matchLabels: {test: override}}}
+  overrides: {priorityClassName: test-batch}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: no-such-class}
+spec:
+  match: {namespaceSelector: {matchLabels: {test: absent}}}
+  defaults: {priorityClassName: absent}
+"""
+PATH = "/apis/scheduling.k8s.io/v1/priorityclasses"
+NewClass = Callable[..., None]
+BATCH = ("test-batch", 1000, "Never")
+
+
+@pytest.fixture
+def new_class(control_plane: ControlPlane) -> Iterator[NewClass]:
+    """Makes PriorityClasses, which are the whole cluster's, and takes them away in the end."""
+    made: list[str] = []
+
+    def make(name: str, value: int, **fields: object) -> None:
+        made.append(name)
+        control_plane.api.create(PATH, {"metadata": {"name": name}, "value": value, **fields})
+
+    yield make
+    for name in made:
+        control_plane.api.call("DELETE", f"{PATH}/{name}")
+
+
+@pytest.fixture(autouse=True)
+def classes(new_class: NewClass) -> None:
+    """The class that the policies name, and one for pods to name."""
+    new_class("test-batch", 1000, preemptionPolicy="Never")
+    new_class("test-own", 2000)
+
+
+def priority(seen: Json) -> tuple[str | None, int, str]:
+    """A pod's class, and what the API server has made of it."""
+    spec = seen["spec"]
+    return spec.get("priorityClassName"), spec["priority"], spec["preemptionPolicy"]
+
+
+def settled(room: Room, sent: Json, expected: tuple[str | None, int, str]) -> bool:
+    """Whether a dry run comes out as expected: classes are told of by watches."""
+    done = room.create(sent, "--dry-run=server")
+    return priority(done) == expected
+
+
+def test_without_a_default_class_in_the_cluster(new_namespace: NewNamespace) -> None:
+    """A pod without a class gets the policy's with its value; the pod's own class stays."""
+    room = new_namespace({"test": "default"})
+    assert priority(room.create(pod("none"))) == BATCH
+    own = room.create(pod("own", priorityClassName="test-own"))
+    assert priority(own) == ("test-own", 2000, "PreemptLowerPriority")
+
+
+def test_with_a_default_class_in_the_cluster(
+    new_namespace: NewNamespace, new_class: NewClass
+) -> None:
+    """What the Priority plugin fills in is nobody's word: it gives way, its value too."""
+    plain, room = new_namespace({}), new_namespace({"test": "default"})
+    new_class("test-normal", 5, globalDefault=True)
+    normal = ("test-normal", 5, "PreemptLowerPriority")
+    while not settled(plain, pod("p"), normal):
+        pass
+    while not settled(room, pod("p"), BATCH):
+        pass
+    assert priority(room.create(pod("none"))) == BATCH
+    own = room.create(pod("own", priorityClassName="test-own"))
+    assert priority(own) == ("test-own", 2000, "PreemptLowerPriority")
+
+
+def test_a_default_class_that_is_gone_counts_no_more(
+    new_namespace: NewNamespace, new_class: NewClass, control_plane: ControlPlane
+) -> None:
+    """A pod that names that class then does so itself."""
+    room = new_namespace({"test": "default"})
+    new_class("test-normal", 5, globalDefault=True)
+    while not settled(room, pod("p", priorityClassName="test-normal"), BATCH):
+        pass
+    control_plane.api.call("DELETE", f"{PATH}/test-normal")
+    new_class("test-normal", 5)
+    own = ("test-normal", 5, "PreemptLowerPriority")
+    while not settled(room, pod("p", priorityClassName="test-normal"), own):
+        pass
+
+
+def test_an_override_replaces_the_pod_s_own_class(new_namespace: NewNamespace) -> None:
+    """With what the Priority plugin had filled in for it."""
+    room = new_namespace({"test": "override"})
+    created = room.create(pod("own", priorityClassName="test-own"))
+    assert priority(created) == BATCH
+
+
+def test_a_class_that_the_cluster_lacks_is_refused_by_the_api_server(
+    new_namespace: NewNamespace,
+) -> None:
+    """Which names it; the policy's fault is not hidden, and nothing runs at a wrong priority."""
+    room = new_namespace({"test": "absent"})
+    done = room.kubectl.run("run", "p", "--image=i", "--labels=fairlead.dev/run=r")
+    assert done.returncode == 1
+    assert "no PriorityClass with name absent" in done.stderr
