@@ -1,0 +1,215 @@
+"""The laws' model of the scheduler, held against the real kube-scheduler.
+
+Which nodes admit a pod shows in where copies of it land that all want one host port: no two fit
+onto one node. With one copy more than the model says that nodes admit the pod, the copies cover
+those nodes and no others, and one is left that the scheduler finds no node for.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.cluster.conftest import StartControlPlane
+from tests.laws import scheduler
+from tests.laws.strategies import NODE_NAMES, nodes, pods, policy_lists
+from tests.laws.world import decided, patched, policy_set
+from webhook.sandbox.control_plane import ControlPlane, Settings
+
+Json = dict[str, Any]
+WORLDS = 6
+NODES = 8
+# Pods of a world: each as it comes, and as the engine makes it.
+PODS = 80
+# The host port of pods that only look whether a node is there.
+PROBES = 65535
+
+
+def drawn(strategy: st.SearchStrategy[Any], count: int) -> list[Any]:
+    """So many random examples, or a few less, where they repeat."""
+    found: list[Any] = []
+
+    @settings(
+        max_examples=count,
+        phases=[Phase.generate],
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(strategy)
+    def collect(example: Any) -> None:
+        found.append(copy.deepcopy(example))
+
+    collect()
+    return found
+
+
+def named_nodes(some: list[Json], world: int) -> list[Json]:
+    """The nodes with names of their own, those that pods ask for by name among them."""
+    names = [*NODE_NAMES, *(f"n{number}" for number in range(len(NODE_NAMES) + 1, 99))]
+    allocatable = {"cpu": "1000", "memory": "1000Gi", "pods": "10000"}
+    named = []
+    for node, name in zip(some, names, strict=False):
+        taints = {(taint["key"], taint["effect"]): taint for taint in node["spec"]["taints"]}
+        named.append(
+            {
+                "metadata": {
+                    "name": name,
+                    "labels": {**node["metadata"]["labels"], "world": f"{world}"},
+                },
+                "spec": {"taints": list(taints.values())},
+                "status": {"allocatable": allocatable, "capacity": allocatable},
+            }
+        )
+    return named
+
+
+def probe(node: Json) -> Json:
+    """A pod that fits onto this very node, once the scheduler has heard all about it."""
+    metadata = node["metadata"]
+    field = {"key": "metadata.name", "operator": "In", "values": [metadata["name"]]}
+    required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    affinity = {"requiredDuringSchedulingIgnoredDuringExecution": required}
+    return {
+        "spec": {
+            # A node of this name was in the world before, too.
+            "nodeSelector": {"world": metadata["labels"]["world"]},
+            "affinity": {"nodeAffinity": affinity},
+            "tolerations": [
+                {"key": taint["key"], "operator": "Exists"} for taint in node["spec"]["taints"]
+            ],
+        }
+    }
+
+
+def schedulable(pod: Json, name: str, port: int) -> Json:
+    """The pod with what the model knows of, and a host port of its own."""
+    result: Json = {"metadata": {"name": name}, "spec": {}}
+    spec = pod["spec"]
+    for field in ("nodeSelector", "tolerations"):
+        if spec.get(field):
+            result["spec"][field] = spec[field]
+    affinity = spec.get("affinity", {}).get("nodeAffinity")
+    if affinity:
+        result["spec"]["affinity"] = {"nodeAffinity": affinity}
+    ports = [{"containerPort": 1, "hostPort": port, "hostIP": "127.0.0.1"}]
+    result["spec"]["containers"] = [{"name": "main", "image": "i", "ports": ports}]
+    return result
+
+
+def create_nodes(plane: ControlPlane, namespace: str, wanted: list[Json]) -> None:
+    """Make these nodes all there are, and return once the scheduler goes by them."""
+    for old in plane.api.get("/api/v1/nodes")["items"]:
+        plane.api.call("DELETE", f"/api/v1/nodes/{old['metadata']['name']}")
+    for node in wanted:
+        born = plane.api.create("/api/v1/nodes", node)
+        # Without the taint that every node is born with, and that nobody here takes away.
+        born["spec"]["taints"] = node["spec"]["taints"]
+        status, answer = plane.api.call("PUT", f"/api/v1/nodes/{born['metadata']['name']}", born)
+        assert status == 200, answer
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    for node in wanted:
+        name = f"probe-{node['metadata']['name']}"
+        plane.api.create(path, schedulable(probe(node), name, PROBES))
+        while "nodeName" not in plane.api.get(f"{path}/{name}")["spec"]:
+            time.sleep(0.05)
+        plane.api.call("DELETE", f"{path}/{name}?gracePeriodSeconds=0")
+
+
+def create_copies(
+    plane: ControlPlane,
+    namespace: str,
+    world_nodes: list[Json],
+    those: Iterable[Json],
+    free: Iterator[int],
+) -> dict[str, tuple[Json, list[str]]]:
+    """Create a copy of each pod for every node that the model says admits it, and one more.
+
+    Returns the pods by the name that their copies begin with, each with the nodes' names.
+    """
+    expected = {}
+    for number, pod in enumerate(those):
+        names = [one["metadata"]["name"] for one in world_nodes if scheduler.admits(pod, one)]
+        expected[f"p{number}"] = pod, names
+        # Pods of the worlds before still hold theirs, for nodes go by the same names.
+        port = next(free)
+        for copy_number in range(len(names) + 1):
+            sent = schedulable(pod, f"p{number}-{copy_number}", port)
+            plane.api.create(f"/api/v1/namespaces/{namespace}/pods", sent)
+    return expected
+
+
+def landings(plane: ControlPlane, namespace: str) -> dict[str, list[str]]:
+    """Where the copies of each pod landed, once the scheduler has judged all of them."""
+    while True:
+        found: list[Json] = plane.api.get(f"/api/v1/namespaces/{namespace}/pods")["items"]
+        if all(_judged(pod) for pod in found):
+            break
+        time.sleep(0.5)
+    landed: dict[str, list[str]] = {}
+    for pod in found:
+        where = landed.setdefault(pod["metadata"]["name"].partition("-")[0], [])
+        if "nodeName" in pod["spec"]:
+            where.append(pod["spec"]["nodeName"])
+    return {name: sorted(where) for name, where in landed.items()}
+
+
+def _judged(pod: Json) -> bool:
+    conditions = pod["status"].get("conditions", [])
+    reasons = [one.get("reason") for one in conditions if one["type"] == "PodScheduled"]
+    return "nodeName" in pod["spec"] or reasons == ["Unschedulable"]
+
+
+def variants(case: tuple[Json, list[Json]]) -> Iterator[Json]:
+    """The pod as it came, and as the engine makes it, if it makes any other."""
+    pod, policies = case
+    yield pod
+    decision = decided(pod, policy_set(policies))
+    if decision.allowed:
+        after = patched(pod, decision)
+        if after["spec"] != pod["spec"]:
+            yield after
+
+
+@pytest.fixture
+def plane(start_control_plane: StartControlPlane) -> ControlPlane:
+    """A control plane whose nodes are the test's own, and whose pods nobody runs."""
+    components = ("etcd", "kube-apiserver", "kube-scheduler")
+    return start_control_plane(Settings(components=components))
+
+
+def test_the_model_admits_exactly_the_nodes_that_the_scheduler_admits(
+    plane: ControlPlane, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """For random pods, as they come and as the engine makes them, and random nodes."""
+    # The first examples are the simplest, and worlds without any label or taint.
+    node_lists = drawn(st.lists(nodes(), min_size=NODES, max_size=NODES), WORLDS * 5)[-WORLDS:]
+    cases = drawn(st.tuples(pods(), policy_lists()), WORLDS * PODS)
+    free = itertools.count(1)
+    admitting: list[int] = []
+    for world, some in enumerate(node_lists):
+        those = itertools.chain.from_iterable(map(variants, cases[world::WORLDS]))
+        world_nodes = named_nodes(some, world)
+        namespace = f"world-{world}"
+        plane.create_namespace(namespace)
+        create_nodes(plane, namespace, world_nodes)
+        expected = create_copies(plane, namespace, world_nodes, those, free)
+        landed = landings(plane, namespace)
+        for name, (pod, names) in expected.items():
+            assert landed[name] == sorted(names), (pod["spec"], world_nodes)
+            admitting.append(len(names))
+    with capsys.disabled():
+        print(
+            f"\nkube-scheduler and model agree on {len(admitting)} pods in {WORLDS} worlds of "
+            f"{NODES} nodes: {admitting.count(0)} fit nowhere, "
+            f"{sum(0 < count < NODES for count in admitting)} onto some nodes"
+        )
+    assert len(admitting) > WORLDS * PODS
+    assert sum(0 < count < NODES for count in admitting) > WORLDS * PODS / 4
