@@ -67,26 +67,33 @@ def choose(
     """
     hard = bundle.hard
     selector = _freed(bundle, pod, ledger)
-    wishes = _node_wishes(bundle)
-    defaults = _applicable(bundle, pod, selector, spoken, ledger)
     base = Demand(
         {**selector, **hard.selector} if hard.selector else selector,
         _and(pod.required, [hard.terms, *(a.condition for a in asked)]),
     )
-    result = _with(base, defaults)
     # A bundle can be met as it is (it was folded so): only the pod's own word can spoil that.
     apart = pod.required is None and not asked and bundle.term_keys.isdisjoint(selector)
-    if not apart and not result.possible:
-        defaults = _standing(base, defaults, ledger)
-        result = _with(base, defaults)
-        if not base.possible:
-            _say_contradiction(bundle, pod, asked, selector, ledger)
-    elif result.terms is not None and result != (pod.node_selector, pod.required):
-        result = Demand(result.selector, node_affinity.pruned(result.terms, result.selector))
-    for wish in wishes:
-        if not wish.is_default:
-            _note(wish, pod, ledger)
-    for wish in defaults:
+    named = node_affinity.keys(pod.required or ())
+    while True:
+        candidates, kept = _applicable(bundle, pod, selector, named, spoken)
+        defaults, dropped = candidates, list[NodeWish]()
+        result = _with(base, candidates)
+        if not apart and not result.possible:
+            defaults, dropped = _standing(base, candidates)
+            result = _with(base, defaults)
+        result = _pruned(result, pod)
+        # A key is the pod's word as long as a term that names it is left: pruning may end that.
+        left = named & node_affinity.keys(result.terms or ())
+        if left == named:
+            break
+        named = left
+    for wish, reason in kept:
+        ledger.note(wish, "kept", reason)
+    for wish in dropped:
+        ledger.warn(wish, "dropped", "stands back: beside the pod's own word no node is left")
+    if not apart and not base.possible and not ledger.rejections:
+        _say_contradiction(bundle, pod, asked, selector, ledger)
+    for wish in (*(w for w in _node_wishes(bundle) if not w.is_default), *defaults):
         _note(wish, pod, ledger)
     settled = [of_wish(w) for w in bundle.capacity if not w.is_default]
     settled += asked
@@ -157,24 +164,31 @@ def _freed(bundle: Bundle, pod: PodPlacement, ledger: Ledger) -> dict[str, str]:
     return selector
 
 
+def _pruned(result: Demand, pod: PodPlacement) -> Demand:
+    """The result without terms that no node can meet, if anything changes and any is left."""
+    if result.terms is None or result == (pod.node_selector, pod.required) or not result.possible:
+        return result
+    return Demand(result.selector, node_affinity.pruned(result.terms, result.selector))
+
+
 def _applicable(
     bundle: Bundle,
     pod: PodPlacement,
     selector: dict[str, str],
+    named: frozenset[str],
     spoken: Collection[str],
-    ledger: Ledger,
-) -> list[NodeWish]:
-    """The defaults about whose field the pod says nothing of its own."""
-    named = node_affinity.keys(pod.required or ())
+) -> tuple[list[NodeWish], list[tuple[NodeWish, str]]]:
+    """The defaults about whose field the pod says nothing, and the others with what it says."""
     result: list[NodeWish] = []
+    kept: list[tuple[NodeWish, str]] = []
     for wish in _node_wishes(bundle):
         if wish.is_default:
             word = _pods_word(wish, pod, selector, named, spoken)
             if word is None:
                 result.append(wish)
             else:
-                ledger.note(wish, "kept", word)
-    return result
+                kept.append((wish, word))
+    return result, kept
 
 
 def _pods_word(
@@ -199,21 +213,22 @@ def _pods_word(
         case CapacityWish():
             if wish.capacity.name in spoken or (wish.if_null and spoken):
                 return "the pod's annotation asks for itself"
-            if not wish.capacity.keys.isdisjoint(selector) or wish.capacity.keys & named:
+            if not wish.capacity.keys.isdisjoint(selector) or not wish.capacity.keys.isdisjoint(
+                named
+            ):
                 return "the pod's selector or required affinity speaks of this class"
     return None
 
 
-def _standing(base: Demand, defaults: Sequence[NodeWish], ledger: Ledger) -> list[NodeWish]:
-    """The defaults beside which a node is left, taken one after the other."""
+def _standing(base: Demand, defaults: Sequence[NodeWish]) -> tuple[list[NodeWish], list[NodeWish]]:
+    """The defaults beside which a node is left, taken one after the other, and the others."""
     result: list[NodeWish] = []
+    dropped: list[NodeWish] = []
     for wish in defaults:
         limits = isinstance(wish, MemberWish) or _condition(wish) is not None
-        if not limits or _with(base, [*result, wish]).possible:
-            result.append(wish)
-        else:
-            ledger.warn(wish, "dropped", "stands back: beside the pod's own word no node is left")
-    return result
+        stands = not limits or _with(base, [*result, wish]).possible
+        (result if stands else dropped).append(wish)
+    return result, dropped
 
 
 def _say_contradiction(

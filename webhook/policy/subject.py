@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+# Some digit but 0 before any exponent or unit (the grammar of resource.Quantity).
+_MORE_THAN_NOTHING = re.compile(r"\+?[0.]*[1-9]", re.ASCII)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,6 +58,5 @@ def _objects(value: Any) -> list[JsonObject]:
 
 
 def _some(amount: object) -> bool:
-    """Whether a quantity is more than nothing; "0" and "0Gi" are nothing."""
-    digits = str(amount).lstrip("+-").rstrip("EPTGMKikmunbe")
-    return digits.strip("0.") != ""
+    """Whether a quantity is more than nothing; "0", "0Gi" and "0e3" are nothing."""
+    return _MORE_THAN_NOTHING.match(str(amount)) is not None

@@ -1,0 +1,183 @@
+"""The engine's answers that the laws do not speak of: who is left alone, audit, the stamp."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.laws.strategies import document
+from tests.laws.world import policy_set
+from webhook import names
+from webhook.admission.arrival import Arrival, Cluster
+from webhook.admission.audit import annotations_of
+from webhook.admission.decision import Decision
+from webhook.admission.engine import decide
+
+Json = dict[str, Any]
+POOL = document(
+    "PlacementPolicy",
+    "pool",
+    {"defaults": {"nodeSelector": {"pool": "a"}, "labels": {"team": "x"}}},
+)
+
+
+def pod(metadata: Json | None = None, **spec: Any) -> Json:
+    """A pod of a run."""
+    merged = {"labels": {names.RUN: "r"}, **(metadata or {})}
+    return {"metadata": merged, "spec": {"containers": [], **spec}}
+
+
+def answer(what: Json, *policies: Json, user: str = "", namespace: Json | None = None) -> Decision:
+    """The decision under the policies."""
+    compiled = policy_set(policies or [POOL])
+    return decide(Arrival(what, "ml", namespace or {}, user), compiled, Cluster())
+
+
+def stamp(decision: Decision) -> Json:
+    """What the stamp says."""
+    assert decision.placement is not None
+    result: Json = json.loads(decision.placement.annotations[names.PLACEMENT])
+    return result
+
+
+def test_a_pod_of_no_run_is_none_of_our_business() -> None:
+    """No patch, no stamp, no audit annotation."""
+    decision = answer({"metadata": {"labels": {"app": "web"}}, "spec": {}})
+    assert decision.result == "not-a-run"
+    assert not decision.patch
+    assert annotations_of(decision, "hash") == {}
+
+
+def test_every_pod_of_a_namespace_that_is_placed_as_a_whole_belongs() -> None:
+    """Without any mark of its own."""
+    plain: Json = {"metadata": {}, "spec": {}}
+    assert answer(plain, namespace={names.PLACE: names.PLACE_ALL}).result == "placed"
+    assert answer(plain, namespace={names.PLACE: "some"}).result == "not-a-run"
+
+
+OWNED: Json = {
+    "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "controller": True}]
+}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "user", "result"),
+    [
+        (OWNED, names.DAEMON_SET_CONTROLLER, "left-alone"),
+        (OWNED, "", "left-alone"),
+        (OWNED, "somebody", "placed"),
+        (
+            {"ownerReferences": [{**OWNED["ownerReferences"][0], "controller": False}]},
+            names.DAEMON_SET_CONTROLLER,
+            "placed",
+        ),
+        ({"annotations": {names.MIRROR_POD: "x"}}, "node", "left-alone"),
+        ({"ownerReferences": "nonsense"}, "", "placed"),
+    ],
+)
+def test_who_keeps_their_placement(metadata: Json, user: str, result: str) -> None:
+    """The request's user tells, for an owner reference can be forged; offline it is believed."""
+    decision = answer(pod(metadata), user=user)
+    assert decision.result == result
+    if result == "left-alone":
+        assert [o["path"].split("/")[1] for o in decision.patch] == ["metadata"]
+        assert stamp(decision)["leftAlone"] == decision.reason
+        assert annotations_of(decision, "h")["reason"] == decision.reason
+
+
+def test_the_stamp_credits_policies_with_what_the_pod_holds() -> None:
+    """Whoever came first: a policy that the pod agreed with by itself is credited too."""
+    first = answer(pod())
+    assert stamp(first)["policies"] == {"pool": ["labels[team]", "nodeSelector[pool]"]}
+    own = answer(pod(nodeSelector={"pool": "a"}))
+    assert stamp(own)["policies"] == stamp(first)["policies"]
+    other = answer(pod(nodeSelector={"pool": "b"}))
+    assert stamp(other)["policies"] == {"pool": ["labels[team]"]}
+
+
+def test_a_forged_stamp_is_rewritten_and_never_read() -> None:
+    """It is no input."""
+    forged = pod({"annotations": {names.PLACEMENT: '{"leftAlone":"trust me"}'}})
+    assert stamp(answer(forged)) == stamp(answer(pod()))
+    assert answer(forged).result == "placed"
+
+
+AUDITED = document(
+    "PlacementPolicy",
+    "trial",
+    {"enforcement": "Audit", "overrides": {"nodeSelector": {"pool": "b"}}},
+)
+
+
+def test_a_policy_under_audit_changes_nothing_and_is_recorded() -> None:
+    """Neither the pod nor its stamp; the audit annotation says what it would have done."""
+    decision = answer(pod(), POOL, AUDITED)
+    assert decision.patch[-1]["value"] == {"pool": "a"}
+    assert "trial" not in json.dumps(stamp(decision))
+    assert decision.audited is not None
+    assert decision.audited.differs
+    report = json.loads(annotations_of(decision, "h")["audit"])
+    assert report["policies"] == ["trial"]
+    assert {"op": "add", "path": "/spec/nodeSelector", "value": {"pool": "b"}} in report["patch"]
+
+
+def test_a_policy_under_audit_that_would_reject_rejects_nobody() -> None:
+    """The record names the rejection."""
+    strict = document(
+        "PlacementPolicy",
+        "strict",
+        {"enforcement": "Audit", "requirements": {"labels": {"team": "y"}}},
+    )
+    decision = answer(pod({"labels": {names.RUN: "r", "team": "z"}}), POOL, strict)
+    assert decision.allowed
+    assert decision.audited is not None
+    assert decision.audited.rejections
+    assert "must be 'y'" in annotations_of(decision, "h")["audit"]
+
+
+def test_a_bound_pod_keeps_the_fields_that_choose_a_node() -> None:
+    """Labels are still added, requirements still reject."""
+    decision = answer(pod(nodeName="n1"))
+    assert [o["path"] for o in decision.patch] == ["/metadata/labels/team", "/metadata/annotations"]
+    assert any(e.outcome == "skipped" and "nodeName" in e.reason for e in decision.trace)
+    required = document("PlacementPolicy", "p", {"requirements": {"nodeSelector": {"pool": "a"}}})
+    refused = answer(pod(nodeName="n1", nodeSelector={"pool": "b"}), required)
+    assert not refused.allowed
+    assert (
+        "policy p: requirements.nodeSelector[pool]: must be 'a'; the pod says 'b'" in refused.reason
+    )
+
+
+def test_warnings_are_short_enough_for_a_terminal() -> None:
+    """Each under 120 characters, however long the names are."""
+    names_of = [f"a-very-long-policy-name-{'x' * 60}-{at}" for at in range(2)]
+    policies = [
+        document("PlacementPolicy", name, {"overrides": {"nodeSelector": {key: "a"}}})
+        for name, key in zip(names_of, ("pool", "zone"), strict=True)
+    ]
+    policies.append(
+        document(
+            "PlacementPolicy",
+            "z" * 100,
+            {"overrides": {"capacity": [{"class": "pool-b", "mode": "Constrain"}]}},
+        )
+    )
+    decision = answer(pod(), *policies)
+    assert decision.warnings
+    assert all(len(w) < 120 for w in decision.warnings)
+
+
+def test_a_rejection_has_every_reason() -> None:
+    """Not only the first."""
+    strict = document(
+        "PlacementPolicy",
+        "strict",
+        {"requirements": {"labels": {"team": "y"}, "schedulerName": "own"}},
+    )
+    decision = answer(pod({"labels": {names.RUN: "r", "team": "z"}}, schedulerName="other"), strict)
+    assert decision.reason == (
+        "fairlead: policy strict: requirements.labels[team]: must be 'y'; the pod says 'z'; "
+        "policy strict: requirements.schedulerName: must be 'own'; the pod says 'other'"
+    )

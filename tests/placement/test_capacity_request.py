@@ -1,0 +1,56 @@
+"""The annotation by which a pod's author asks of capacity classes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.placement.capacity import MODES
+from webhook.placement.capacity_request import InvalidRequest, Request, formatted, parse
+
+CLASSES = ("spot", "on-demand", "gpu")
+
+
+@given(
+    st.lists(
+        st.builds(
+            lambda c, m, w: Request(c, m, w) if m == "Prefer" else Request(c, m),
+            st.sampled_from(CLASSES),
+            st.sampled_from(MODES),
+            st.integers(1, 100),
+        ),
+        unique_by=lambda request: request.class_name,
+    )
+)
+def test_what_is_written_is_read_back(requests: list[Request]) -> None:
+    """The controller writes it, the webhook reads it."""
+    assert parse(formatted(requests), CLASSES) == tuple(requests)
+
+
+def test_blanks_and_empty_entries_do_not_matter() -> None:
+    """It is written by hand."""
+    assert parse(" spot = Constrain , gpu=Prefer : 80,", CLASSES) == (
+        Request("spot", "Constrain"),
+        Request("gpu", "Prefer", 80),
+    )
+    assert parse("", CLASSES) == ()
+
+
+def test_everything_that_is_wrong_is_said_at_once() -> None:
+    """With what is allowed."""
+    with pytest.raises(InvalidRequest) as caught:
+        parse("a=Allow,spot=Often,gpu=Prefer:0,on-demand=Allow:5,", CLASSES)
+    message = str(caught.value)
+    assert "no capacity class 'a' (classes: gpu, on-demand, spot)" in message
+    assert "'Often' is not one of Allow, Prefer, Constrain, Prevent, None" in message
+    assert message.count("a weight goes with Prefer and is from 1 to 100") == 2
+
+
+@given(st.text())
+def test_any_text_is_read_or_refused(text: str) -> None:
+    """Never anything else."""
+    try:
+        assert isinstance(parse(text, CLASSES), tuple)
+    except InvalidRequest as error:
+        assert "fairlead.dev/capacity" in str(error)  # noqa: PT017  either outcome is right

@@ -1,0 +1,104 @@
+"""JSON Patch operations: what is added, in which order, and nothing where nothing changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonpatch
+import pytest
+
+from webhook.placement import patch, pod
+from webhook.placement.shapes import Term
+
+Json = dict[str, Any]
+SPOT: list[Term] = [{"matchExpressions": [{"key": "spot", "operator": "Exists"}]}]
+
+
+def raw(metadata: Json | None = None, **spec: Any) -> Json:
+    """A pod."""
+    return {"metadata": metadata or {}, "spec": {"containers": [], **spec}}
+
+
+def operations(what: Json, **changes: Any) -> list[patch.Operation]:
+    """The patch that makes the changes to the pod's placement, checked to apply."""
+    old = pod.read(what)
+    new = old._replace(**changes)
+    made = patch.operations(what, old, new)
+    after = jsonpatch.apply_patch(what, list(made))
+    assert pod.read(after) == new
+    return made
+
+
+def test_nothing_changes_gives_no_operation() -> None:
+    """Equal values are no change, whoever made them."""
+    what = raw({"labels": {"a": "b"}}, nodeSelector={"x": "y"}, tolerations=[{"key": "t"}])
+    assert operations(what, labels={"a": "b"}, tolerations=[{"key": "t"}]) == []
+
+
+def test_a_missing_parent_is_added_whole() -> None:
+    """In one operation, also where the pod says null."""
+    expected = [{"op": "add", "path": "/spec/nodeSelector", "value": {"a": "b"}}]
+    assert operations(raw(), node_selector={"a": "b"}) == expected
+    assert operations(raw(nodeSelector=None), node_selector={"a": "b"}) == expected
+
+
+def test_members_are_added_one_by_one_where_the_parent_is_there() -> None:
+    """And what goes is removed."""
+    what = raw(nodeSelector={"old": "1", "kept": "2"})
+    assert operations(what, node_selector={"kept": "2", "new": "3"}) == [
+        {"op": "add", "path": "/spec/nodeSelector/new", "value": "3"},
+        {"op": "remove", "path": "/spec/nodeSelector/old"},
+    ]
+
+
+def test_keys_are_escaped() -> None:
+    """By RFC 6901: ~ before /."""
+    what = raw({"annotations": {"x": "y"}})
+    (made,) = operations(what, annotations={"x": "y", "a/b~c": "d"})
+    assert made["path"] == "/metadata/annotations/a~1b~0c"
+
+
+def test_a_list_that_grows_at_its_end_is_appended_to() -> None:
+    """Any other change sets it whole."""
+    what = raw(tolerations=[{"key": "a"}])
+    (made,) = operations(what, tolerations=[{"key": "a"}, {"key": "b"}])
+    assert made == {"op": "add", "path": "/spec/tolerations/-", "value": {"key": "b"}}
+    (made,) = operations(what, tolerations=[{"key": "b"}, {"key": "a"}])
+    assert made["path"] == "/spec/tolerations"
+    (made,) = operations(what, tolerations=[])
+    assert made == {"op": "remove", "path": "/spec/tolerations"}
+
+
+def test_affinity_is_changed_at_its_deepest_part() -> None:
+    """What the pod says beside it stays, fields that are not known included."""
+    own = {"podAffinity": {"x": 1}, "nodeAffinity": {"unknown": True, pod.PREFERRED: []}}
+    (made,) = operations(raw(affinity=own), required=SPOT)
+    assert made == {
+        "op": "add",
+        "path": f"/spec/affinity/nodeAffinity/{pod.REQUIRED}",
+        "value": {"nodeSelectorTerms": SPOT},
+    }
+
+
+def test_another_priority_class_clears_what_the_priority_plugin_filled_in() -> None:
+    """Only where it is there: removing what is not there would not apply."""
+    what = raw(priority=0, preemptionPolicy="PreemptLowerPriority")
+    assert [o["op"] + o["path"] for o in operations(what, priority_class_name="high")] == [
+        "add/spec/priorityClassName",
+        "remove/spec/priority",
+        "remove/spec/preemptionPolicy",
+    ]
+    assert len(operations(raw(), priority_class_name="high")) == 1
+
+
+@pytest.mark.parametrize(
+    ("attribute", "field"),
+    [("scheduler_name", "schedulerName"), ("runtime_class_name", "runtimeClassName")],
+)
+def test_a_name_is_set(attribute: str, field: str) -> None:
+    """Whether it was there or not."""
+    for spec in ({}, {field: "other"}):
+        what = raw(None, **spec)
+        assert operations(what, **{attribute: "mine"}) == [
+            {"op": "add", "path": f"/spec/{field}", "value": "mine"}
+        ]

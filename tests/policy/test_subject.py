@@ -1,0 +1,57 @@
+"""What of a pod policies match on: requested resources and volume types."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.policy.subject import resources, volumes
+
+
+def container(**parts: dict[str, object]) -> dict[str, object]:
+    """A container with resources."""
+    return {"name": "c", "resources": parts}
+
+
+@pytest.mark.parametrize("amount", ["1", 1, "500m", "0.5", "1Gi", "1e3", ".5"])
+def test_a_resource_that_some_container_requests_counts(amount: object) -> None:
+    """An init container's too; and a limit alone requests as much."""
+    gpu = {"nvidia.com/gpu": amount}
+    for spec in (
+        {"containers": [container(), container(requests=gpu)]},
+        {"initContainers": [container(limits=gpu)]},
+    ):
+        assert resources(spec) == {"nvidia.com/gpu"}
+
+
+@pytest.mark.parametrize("amount", ["0", 0, "0Gi", "0.0", "0m", "0e3", None])
+def test_a_request_of_nothing_is_none(amount: object) -> None:
+    """A template's zero is no word for the resource."""
+    if amount is not None:
+        assert resources({"containers": [container(requests={"gpu": amount})]}) == set()
+
+
+def test_a_volume_is_of_the_type_of_its_other_member() -> None:
+    """Null members are absent."""
+    spec = {
+        "volumes": [
+            {"name": "a", "persistentVolumeClaim": {"claimName": "x"}},
+            {"name": "b", "emptyDir": {}, "secret": None},
+        ]
+    }
+    assert volumes(spec) == {"persistentVolumeClaim", "emptyDir"}
+
+
+junk = st.recursive(
+    st.none() | st.integers() | st.text(max_size=2),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner),
+)
+
+
+@given(junk)
+def test_whatever_stands_there_is_read_without_an_error(value: object) -> None:
+    """Containers and volumes are none of placement's business: only what is well formed counts."""
+    for holder in ({"containers": value, "volumes": value}, {"containers": [{"resources": value}]}):
+        resources(holder)
+        volumes(holder)
