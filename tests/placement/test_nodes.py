@@ -1,0 +1,178 @@
+"""Which nodes admit a pod, and what shuts it out of the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.laws import scheduler, strategies
+from webhook.placement import nodes
+from webhook.placement.nodes import InvalidNode, Node, Obstacle, obstacle, survey
+from webhook.placement.pod import PodPlacement
+from webhook.placement.pod import read as read_pod
+
+Json = dict[str, Any]
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+SPOT = {"key": "spot", "value": "true", "effect": "NoSchedule"}
+
+
+def pod(**spec: Any) -> PodPlacement:
+    return read_pod({"metadata": {}, "spec": spec})
+
+
+def affine(*terms: Json) -> PodPlacement:
+    return pod(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [*terms]}}})
+
+
+def term(*expressions: str) -> Json:
+    """Expressions written as `key Operator value`."""
+    return {
+        "matchExpressions": [
+            {"key": key, "operator": operator} | ({"values": values} if values else {})
+            for key, operator, *values in map(str.split, expressions)
+        ]
+    }
+
+
+def node(name: str = "n1", *, cordoned: bool = False, taints: Any = (), **labels: str) -> Node:
+    spec: Json = {"taints": [*taints]}
+    if cordoned:
+        spec["unschedulable"] = True
+    return nodes.read({"metadata": {"name": name, "labels": labels}, "spec": spec})
+
+
+@settings(max_examples=500, deadline=None)
+@given(strategies.pods(), strategies.nodes())
+def test_a_node_admits_what_the_scheduler_would_put_there(pod: Json, node: Json) -> None:
+    """The answer is that of a model of the scheduler which shares no code with this."""
+    admitted = obstacle(read_pod(pod), nodes.read(node)) is None
+    assert admitted == scheduler.admits(pod, node)
+
+
+@settings(max_examples=200, deadline=None)
+@given(strategies.pods(), strategies.nodes())
+def test_what_is_named_is_what_is_in_the_way(pod: Json, node: Json) -> None:
+    """Without the field that the obstacle names, that obstacle is gone."""
+    found = obstacle(read_pod(pod), nodes.read(node))
+    if found is None:
+        return
+    labels_admit = scheduler.labels_admit(pod, node)
+    if found.condition.startswith("nodeSelector "):
+        assert not scheduler.selector_holds(pod, node)
+    elif found.condition.startswith("required affinity "):
+        assert scheduler.selector_holds(pod, node)
+        assert not scheduler.affinity_holds(pod, node)
+    else:
+        assert labels_admit
+        assert not scheduler.taints_admit(pod, node)
+
+
+@settings(max_examples=200, deadline=None)
+@given(strategies.pods(), st.lists(strategies.nodes(), max_size=6))
+def test_a_survey_counts_every_node_once(pod: Json, listed: list[Json]) -> None:
+    """Each node either admits the pod or stands under one condition; most nodes come first."""
+    placement, views = read_pod(pod), [nodes.read(each) for each in listed]
+    found = survey(placement, views)
+    named = [*found.admitted, *(name for shut in found.shut for name in shut.nodes)]
+    assert sorted(named) == sorted(view.name for view in views)
+    assert found.total == len(views)
+    assert len(found.admitted) == sum(scheduler.admits(pod, each) for each in listed)
+    counts = [len(shut.nodes) for shut in found.shut]
+    assert counts == sorted(counts, reverse=True)
+
+
+def test_a_selector_key_is_named_with_what_the_node_has() -> None:
+    """The key and value that are wanted, and the value, or its absence, on the node."""
+    wants = pod(nodeSelector={"pool": "ml"})
+    assert obstacle(wants, node(pool="ml")) is None
+    assert obstacle(wants, node(pool="cpu")) == Obstacle(
+        "nodeSelector pool=ml", "the node has 'cpu'"
+    )
+    assert str(obstacle(wants, node())) == "nodeSelector pool=ml: the node has no such label"
+
+
+@pytest.mark.parametrize(
+    ("terms", "condition"),
+    [
+        ([term("pool In ml gpu", "zone Exists")], "zone Exists"),
+        ([term("zone In a"), term("zone In a", "gen Gt 5")], "zone In [a] (in each of 2 terms)"),
+        (
+            [term("zone In a"), term("gen Gt 5"), term("zone In a", "pool In ml")],
+            "zone In [a] (term 1, 3); gen Gt 5 (term 2)",
+        ),
+        ([{}], "with an empty term"),
+        ([], "without terms"),
+        (
+            [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n2"]}]}],
+            "field metadata.name In [n2]",
+        ),
+    ],
+)
+def test_the_requirement_that_fails_is_named_with_its_term(
+    terms: list[Json], condition: str
+) -> None:
+    """The first requirement of each term that does not hold, and which terms it is in."""
+    found = obstacle(affine(*terms), node(pool="ml", gen="5"))
+    assert found is not None
+    assert found.condition == f"required affinity {condition}"
+
+
+def test_one_term_that_holds_is_enough() -> None:
+    """Terms are alternatives."""
+    assert obstacle(affine(term("zone In a"), term("pool In ml")), node(pool="ml")) is None
+
+
+def test_the_taint_that_is_not_tolerated_is_named() -> None:
+    """As kubectl writes it; what only makes a node less liked shuts nobody out."""
+    soft = {"key": "old", "effect": "PreferNoSchedule"}
+    tainted = node(taints=[soft, SPOT, {"key": "gpu", "effect": "NoExecute"}])
+    assert obstacle(pod(), tainted) == Obstacle(
+        "taint spot=true:NoSchedule", "the pod does not tolerate it"
+    )
+    second = obstacle(pod(tolerations=[{"key": "spot", "value": "true"}]), tainted)
+    assert second is not None
+    assert second.condition == "taint gpu:NoExecute"
+
+
+def test_a_cordoned_node_admits_only_who_tolerates_that() -> None:
+    """As the NodeUnschedulable plugin has it, with or without the taint that comes with it."""
+    taint = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+    for cordoned in (node(cordoned=True), node(cordoned=True, taints=[taint])):
+        found = obstacle(pod(), cordoned)
+        assert found is not None
+        assert found.condition == "the node is cordoned"
+        tolerant = pod(tolerations=[{"key": taint["key"], "operator": "Exists"}])
+        assert obstacle(tolerant, cordoned) is None
+
+
+def test_a_bound_pod_is_shut_out_of_all_other_nodes() -> None:
+    """Of its own node's taints only NoExecute counts, for the scheduler is passed by."""
+    bound = pod(nodeName="n1")
+    other = obstacle(bound, node("n2"))
+    assert other is not None
+    assert other.condition == "nodeName n1"
+    assert obstacle(bound, node("n1", cordoned=True, taints=[SPOT])) is None
+    evicts = obstacle(bound, node("n1", taints=[SPOT | {"effect": "NoExecute"}]))
+    assert evicts is not None
+    assert evicts.condition == "taint spot=true:NoExecute"
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({}, "metadata.name"),
+        ({"metadata": []}, "metadata"),
+        ({"metadata": {"name": "n", "labels": {"a": True}}}, "metadata.labels[a]"),
+        ({"metadata": {"name": "n"}, "spec": {"taints": {"key": "spot"}}}, "spec.taints"),
+        ({"metadata": {"name": "n"}, "spec": {"taints": ["spot"]}}, "spec.taints[0]"),
+        ({"metadata": {"name": "n"}, "spec": {"taints": [{"value": 1}]}}, "spec.taints[0].value"),
+    ],
+)
+def test_a_field_of_the_wrong_type_is_named(given: Json, field: str) -> None:
+    """A node that is none is an error with the field's path."""
+    with pytest.raises(InvalidNode) as caught:
+        nodes.read(given)
+    assert caught.value.field == field

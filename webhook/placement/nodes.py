@@ -1,0 +1,210 @@
+"""Which nodes admit a pod, and the one condition that shuts it out of each of the others.
+
+Only what labels, fields and taints decide, as in the scheduler's plugins NodeName, NodeAffinity,
+TaintToleration and NodeUnschedulable: not resources, volumes or other pods.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from webhook.errors import FairleadError
+from webhook.placement import node_affinity
+from webhook.placement.tolerations import NO_EXECUTE, untolerated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from webhook.placement.pod import PodPlacement
+    from webhook.placement.shapes import JsonObject, Requirement, Taint, Term
+
+# What a cordon stands for, whether the node controller has written it as a taint yet or not.
+_CORDON: Taint = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+
+
+class InvalidNode(FairleadError):
+    """A node with a field of the wrong type. `field` is its path: spec.taints[0]."""
+
+    def __init__(self, field: str, wanted: str, seen: object) -> None:
+        self.field = field
+        super().__init__(f"{field}: want {wanted}, not {type(seen).__name__}")
+
+
+class Node(NamedTuple):
+    """What of a v1.Node decides which pods it admits. `unschedulable`: it is cordoned."""
+
+    name: str
+    labels: Mapping[str, str]
+    taints: Sequence[Taint]
+    unschedulable: bool = False
+
+
+class Obstacle(NamedTuple):
+    """Why a pod is shut out of a node.
+
+    condition: what the pod or the node demands, the same text for every node that fails by it
+    seen:      what the node, or the pod, has instead
+    """
+
+    condition: str
+    seen: str
+
+    def __str__(self) -> str:
+        return f"{self.condition}: {self.seen}"
+
+
+class Shut(NamedTuple):
+    """The nodes, by name, that one condition shuts the pod out of."""
+
+    condition: str
+    nodes: tuple[str, ...]
+
+
+class Survey(NamedTuple):
+    """All nodes: those that admit the pod, and the others by condition, most nodes first."""
+
+    admitted: tuple[str, ...]
+    shut: tuple[Shut, ...]
+
+    @property
+    def total(self) -> int:
+        """How many nodes there are."""
+        return len(self.admitted) + sum(len(shut.nodes) for shut in self.shut)
+
+
+def read(node: JsonObject) -> Node:
+    """The view of a v1.Node. Raises InvalidNode with the path of a field of the wrong type."""
+    metadata = _object(node.get("metadata"), "metadata")
+    spec = _object(node.get("spec"), "spec")
+    name = metadata.get("name")
+    if not isinstance(name, str) or not name:
+        raise InvalidNode("metadata.name", "a name", name)
+    labels = _object(metadata.get("labels"), "metadata.labels")
+    for key, value in labels.items():
+        _string(value, f"metadata.labels[{key}]")
+    taints = spec.get("taints") or []
+    if not isinstance(taints, list):
+        raise InvalidNode("spec.taints", "a list", taints)
+    for at, taint in enumerate(taints):
+        _object(taint, f"spec.taints[{at}]")
+        for key in ("key", "value", "effect"):
+            _string(taint.get(key) or "", f"spec.taints[{at}].{key}")
+    return Node(name, labels, cast("list[Taint]", taints), spec.get("unschedulable") is True)
+
+
+def _object(value: Any, path: str) -> JsonObject:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InvalidNode(path, "an object", value)
+    return value
+
+
+def _string(value: object, path: str) -> None:
+    if not isinstance(value, str):
+        raise InvalidNode(path, "a string", value)
+
+
+def survey(pod: PodPlacement, nodes: Iterable[Node]) -> Survey:
+    """Where the pod may run, and what shuts it out elsewhere. Nodes keep their order."""
+    admitted: list[str] = []
+    shut: dict[str, list[str]] = {}
+    for node in nodes:
+        found = obstacle(pod, node)
+        if found is None:
+            admitted.append(node.name)
+        else:
+            shut.setdefault(found.condition, []).append(node.name)
+    groups = [Shut(condition, tuple(names)) for condition, names in shut.items()]
+    groups.sort(key=lambda group: (-len(group.nodes), group.condition))
+    return Survey(tuple(admitted), tuple(groups))
+
+
+def obstacle(pod: PodPlacement, node: Node) -> Obstacle | None:
+    """The first condition that shuts the pod out of the node, or None if the node admits it.
+
+    In this order: nodeName, nodeSelector, required affinity, taints. A pod that is bound passes by
+    the scheduler; of taints, its kubelet then looks at NoExecute alone (package lifecycle).
+    """
+    if pod.node_name and pod.node_name != node.name:
+        return Obstacle(f"nodeName {pod.node_name}", "the pod is bound to that node")
+    return _selector(pod, node) or _affinity(pod, node) or _taints(pod, node)
+
+
+def _selector(pod: PodPlacement, node: Node) -> Obstacle | None:
+    for key, value in pod.node_selector.items():
+        if node.labels.get(key) != value:
+            return Obstacle(f"nodeSelector {key}={value}", _label(key, node.labels))
+    return None
+
+
+def _affinity(pod: PodPlacement, node: Node) -> Obstacle | None:
+    if pod.required is None:
+        return None
+    failures = [_failure(term, node) for term in pod.required]
+    if None in failures:
+        return None
+    if not failures:
+        return Obstacle("required affinity without terms", "it matches no node")
+    by_condition: dict[str, list[int]] = {}
+    for number, failed in enumerate(failures, start=1):
+        by_condition.setdefault(str(failed and failed.condition), []).append(number)
+    seen = dict.fromkeys(failed.seen for failed in failures if failed)
+    return Obstacle(f"required affinity {_terms(by_condition)}", ", ".join(seen))
+
+
+def _failure(term: Term, node: Node) -> Obstacle | None:
+    """Why a term does not hold on the node: its first requirement that fails; None if it holds."""
+    if node_affinity.is_empty(term):
+        return Obstacle("with an empty term", "it matches no node")
+    failed = node_affinity.failed(term, node.labels, node.name)
+    if failed is None:
+        return None
+    if failed in (term.get("matchExpressions") or ()):
+        return Obstacle(written(failed), _label(failed.get("key", ""), node.labels))
+    return Obstacle(f"field {written(failed)}", f"the node's name is {node.name}")
+
+
+def _terms(by_condition: Mapping[str, Sequence[int]]) -> str:
+    """The conditions that fail, each with the numbers of its terms if they are not all the same."""
+    if len(by_condition) == 1:
+        ((condition, numbers),) = by_condition.items()
+        return condition if len(numbers) == 1 else f"{condition} (in each of {len(numbers)} terms)"
+    return "; ".join(
+        f"{condition} (term {', '.join(map(str, numbers))})"
+        for condition, numbers in by_condition.items()
+    )
+
+
+def _taints(pod: PodPlacement, node: Node) -> Obstacle | None:
+    if pod.node_name:
+        bound = [taint for taint in node.taints if taint.get("effect") == NO_EXECUTE]
+        taint = untolerated(bound, pod.tolerations)
+    else:
+        taint = untolerated(node.taints, pod.tolerations)
+        if node.unschedulable and taint is None:
+            taint = untolerated([_CORDON], pod.tolerations)
+    if taint is None:
+        return None
+    if taint.get("key") == _CORDON["key"]:
+        return Obstacle("the node is cordoned", "the pod does not tolerate that")
+    return Obstacle(f"taint {taint_text(taint)}", "the pod does not tolerate it")
+
+
+def written(requirement: Requirement) -> str:
+    """A requirement as one reads it: `pool In [a, b]`, `gpu Exists`, `gen Gt 5`."""
+    operator, values = requirement.get("operator"), requirement.get("values") or []
+    text = f"{requirement.get('key')} {operator}"
+    if not values:
+        return text
+    return f"{text} {values[0]}" if operator in ("Gt", "Lt") else f"{text} [{', '.join(values)}]"
+
+
+def taint_text(taint: Taint) -> str:
+    """A taint as kubectl writes it: `key=value:Effect`, or `key:Effect`."""
+    value = f"={taint['value']}" if taint.get("value") else ""
+    return f"{taint.get('key')}{value}:{taint.get('effect')}"
+
+
+def _label(key: str, labels: Mapping[str, str]) -> str:
+    return f"the node has {labels[key]!r}" if key in labels else "the node has no such label"
