@@ -17,6 +17,9 @@ from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.webhook import start_webhook, stop_webhook
 
+# So that a test that edits policies need not wait, and one that fails can be understood.
+OPTIONS = ("--poll-interval", "0.2", "--log-level", "debug")
+
 
 @pytest.fixture(scope="module")
 def policy_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -29,7 +32,7 @@ def policy_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
 @pytest.fixture(scope="module")
 def running(control_plane: ControlPlane, policy_folder: Path) -> Iterator[Running]:
     """The webhook, registered for the whole cluster as long as the module's tests run."""
-    webhook = start_webhook(control_plane, policy_folder)
+    webhook = start_webhook(control_plane, policy_folder, options=OPTIONS)
     try:
         yield Running(webhook, policy_folder)
     finally:

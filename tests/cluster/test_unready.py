@@ -1,0 +1,149 @@
+"""A webhook that cannot decide yet: what the API server makes of its 503."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from tests.cluster.manifests import pod
+from tests.cluster.rooms import NewNamespace, Room, Running, is_stamped
+from webhook.sandbox.control_plane import ControlPlane, free_ports
+from webhook.sandbox.webhook import Webhook
+from webhook.sandbox.webhook_config import mutating_webhook_configuration
+
+pytest_plugins = ["tests.cluster.webhook_fixtures"]
+
+GOOD = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: arch}
+spec: {defaults: {nodeSelector: {kubernetes.io/arch: amd64}}}
+"""
+CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+
+
+@dataclass(frozen=True)
+class Unready:
+    """A webhook whose policies have an error from the beginning."""
+
+    running: Running
+    register: Callable[[str, str], None]
+    """Register it with this failurePolicy, for one namespace."""
+
+    def refused(self) -> float:
+        """How many reviews it has answered with 503."""
+        return self.running.metric(
+            "fairlead_admission_requests_total", result="not-synced", code="503"
+        )
+
+    def mend(self) -> None:
+        """Give it policies without an error."""
+        (self.running.policies / "policies.yaml").write_text(GOOD)
+
+
+@pytest.fixture
+def unready(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Unready]:
+    """It runs beside the control plane, and is registered for whom the test says."""
+    (tmp_path / "policies.yaml").write_text(GOOD.replace("defaults", "default"))
+    ports = free_ports(["https", "health"])
+    authority = tmp_path / "ca.crt"
+    control_plane.start_process(
+        "unready",
+        [
+            *(sys.executable, "-c", "from webhook.cli import main; main()", "serve"),
+            *("--policies", tmp_path, "--kubeconfig", control_plane.kubeconfig),
+            *("--port", str(ports["https"]), "--health-port", str(ports["health"])),
+            *("--self-signed", "--ca-out", authority, "--poll-interval", "0.1"),
+        ],
+    )
+    url = f"https://127.0.0.1:{ports['https']}/mutate"
+
+    def register(failure_policy: str, namespace: str) -> None:
+        configuration = mutating_webhook_configuration(
+            url,
+            authority.read_bytes(),
+            failure_policy=failure_policy,
+            only_namespaces=[namespace],
+            name="unready",
+        )
+        control_plane.api.create(CONFIGURATIONS, configuration)
+
+    health = f"http://127.0.0.1:{ports['health']}"
+    webhook = Webhook("unready", url, health, authority, "")
+    try:
+        while not authority.exists():
+            time.sleep(0.05)
+        yield Unready(Running(webhook, tmp_path), register)
+    finally:
+        control_plane.api.call("DELETE", f"{CONFIGURATIONS}/unready")
+        control_plane.stop_component("unready")
+
+
+def create(room: Room, name: str) -> CompletedProcess[str]:
+    """`kubectl create` a pod of a run."""
+    return room.kubectl.run("create", "-f", "-", stdin=json.dumps(pod(name)))
+
+
+def created_once_registered(room: Room, unready: Unready, name: str) -> CompletedProcess[str]:
+    """The first creation of which the webhook was asked: the API server hears of it in a moment."""
+    number = 0
+    while True:
+        done = create(room, f"{name}-{number}")
+        if unready.refused():
+            return done
+        number += 1
+
+
+def test_with_fail_the_pod_is_refused(unready: Unready, new_namespace: NewNamespace) -> None:
+    """No pod goes where no policy wants it; what is missing is told by the webhook's readiness.
+
+    (Not by kubectl: the API server asks again until its time is up, and then says only that.)
+    """
+    room = new_namespace({})
+    unready.register("Fail", room.name)
+    done = created_once_registered(room, unready, "p")
+    assert done.returncode == 1
+    assert 'failed calling webhook "pods-0.fairlead.dev"' in done.stderr
+    assert unready.refused() > 1
+    assert "policies.yaml:5:8" in unready.running.readiness()["policies"]["reason"]
+
+
+def test_with_ignore_the_pod_is_created_as_it_came(
+    unready: Unready, new_namespace: NewNamespace
+) -> None:
+    """The API server's audit log tells that it failed open."""
+    room = new_namespace({})
+    unready.register("Ignore", room.name)
+    done = created_once_registered(room, unready, "p")
+    assert done.returncode == 0
+    last = room.pods()[-1]
+    assert not is_stamped(last)
+    (annotations,) = room.audited(last["metadata"]["name"])
+    assert any(key.startswith("failed-open.mutation.webhook") for key in annotations)
+
+
+def test_the_api_server_asks_again_by_itself(unready: Unready, new_namespace: NewNamespace) -> None:
+    """503 with Retry-After: if the policies are there a second later, the pod is placed."""
+    room = new_namespace({})
+    unready.register("Fail", room.name)
+    created_once_registered(room, unready, "before")
+    before = unready.refused()
+    done: list[CompletedProcess[str]] = []
+    creation = threading.Thread(target=lambda: done.append(create(room, "p")))
+    creation.start()
+    while unready.refused() == before:
+        time.sleep(0.02)
+    unready.mend()
+    creation.join()
+    assert done[0].returncode == 0, done[0].stderr
+    (seen,) = [one for one in room.pods() if one["metadata"]["name"] == "p"]
+    assert is_stamped(seen)
+    assert seen["spec"]["nodeSelector"] == {"kubernetes.io/arch": "amd64"}
