@@ -1,0 +1,123 @@
+"""Objects are read from whatever kubectl reads, and every problem has its place."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from webhook.cli.objects import Object, counted, read_objects
+from webhook.errors import UnreadableInput
+
+
+def read(folder: Path, text: str, name: str = "objects.yaml") -> list[Object]:
+    file = folder / name
+    file.write_text(text)
+    return read_objects([file])
+
+
+def problems(folder: Path, text: str) -> list[str]:
+    with pytest.raises(UnreadableInput) as caught:
+        read(folder, text)
+    return [problem.removeprefix(f"{folder}/") for problem in caught.value.problems]
+
+
+def test_documents_and_lists_are_taken_apart(tmp_path: Path) -> None:
+    """Documents of one file and items of a List are objects, in their order; empty ones are not."""
+    text = """
+apiVersion: v1
+kind: List
+items:
+- {kind: Pod, metadata: {name: a}}
+- {kind: Job, metadata: {name: b, namespace: ml}}
+---
+# nothing
+---
+kind: Pod
+metadata: {generateName: c-}
+"""
+    found = read(tmp_path, text)
+    assert [each.title for each in found] == ["Pod/a", "Job/b", "Pod/c-*"]
+    assert [each.namespace for each in found] == ["", "ml", ""]
+    assert counted(found) == "2 Pods, 1 Job"
+
+
+def test_items_of_a_typed_list_have_its_kind(tmp_path: Path) -> None:
+    """The API server's own lists leave kind out of their items."""
+    found = read(tmp_path, json.dumps({"kind": "PodList", "items": [{"metadata": {"name": "a"}}]}))
+    assert found[0].title == "Pod/a"
+
+
+def test_an_object_knows_its_place(tmp_path: Path) -> None:
+    """File, line and column of any path, in lists too."""
+    text = "kind: List\nitems:\n- kind: Pod\n  spec:\n    nodeName: a\n"
+    (found,) = read(tmp_path, text)
+    assert found.place(("spec", "nodeName")) == f"{tmp_path}/objects.yaml:5:15"
+    assert found.place() == f"{tmp_path}/objects.yaml:3:3"
+
+
+def test_folders_are_read_whole(tmp_path: Path) -> None:
+    """Sub-folders too, by name; hidden files and files of other types are passed over."""
+    (tmp_path / "b" / ".git").mkdir(parents=True)
+    (tmp_path / "b" / "x.json").write_text('{"kind": "Pod", "metadata": {"name": "x"}}')
+    (tmp_path / "b" / ".git" / "y.yaml").write_text("kind: Pod")
+    (tmp_path / "a.yml").write_text("kind: Job\nmetadata: {name: a}")
+    (tmp_path / "README.md").write_text("# not an object")
+    assert [each.title for each in read_objects([tmp_path])] == ["Job/a", "Pod/x"]
+
+
+def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with kubectl."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"kind: Pod")))
+    (found,) = read_objects([Path("-")])
+    assert found.place() == "<stdin>:1:1"
+
+
+def test_plain_scalars_are_what_kubectl_makes_of_them(tmp_path: Path) -> None:
+    """YAML 1.1: yes is true, 010 is 8; times and dates are text."""
+    text = "kind: A\nv: [yes, off, y, 010, 0x1F, 1_000, 1:30, 2026-11-21, 1.5, 09, '010', ~]"
+    (found,) = read(tmp_path, text)
+    values = [True, False, True, 8, 31, 1000, "1:30", "2026-11-21", 1.5, 9.0, "010", None]
+    assert found.value["v"] == values
+    assert [type(value) for value in found.value["v"]] == [type(value) for value in values]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("kind: Pod\nkind: Job", "objects.yaml:2:1: the key is in line 1 already"),
+        ("kind: [", "objects.yaml:2:1: not YAML: "),
+        ("a: b", "objects.yaml:1:1: want a Kubernetes object"),
+        ("- kind: Pod", "objects.yaml:1:1: want a Kubernetes object"),
+        ("kind: List\nitems:\n- kind: Pod\n- 7", "objects.yaml:4:3: want a Kubernetes object"),
+    ],
+)
+def test_what_is_no_object_is_named_with_its_place(tmp_path: Path, text: str, wanted: str) -> None:
+    """YAML that is none, duplicate keys, documents without a kind."""
+    assert problems(tmp_path, text)[0].startswith(wanted)
+
+
+def test_every_problem_of_every_file_is_named(tmp_path: Path) -> None:
+    """A file that is not there, one that is no text, and one that is no YAML, all at once."""
+    (tmp_path / "a.yaml").write_bytes(b"\xff")
+    (tmp_path / "b.yaml").write_text("{")
+    with pytest.raises(UnreadableInput) as caught:
+        read_objects([tmp_path, tmp_path / "c.yaml"])
+    found = [problem.removeprefix(f"{tmp_path}/") for problem in caught.value.problems]
+    assert [problem.partition(":")[0] for problem in found] == ["a.yaml", "b.yaml", "c.yaml"]
+    assert "UTF-8" in found[0]
+    assert found[2] == "c.yaml: No such file or directory"
+
+
+def test_long_json_is_read_all_the_same(tmp_path: Path) -> None:
+    """Without lines, but with the same objects; broken, it is an error with its place."""
+    names = [f"n{number}" for number in range(2200)]
+    items = [{"kind": "Node", "metadata": {"name": name, "x": "x" * 1000}} for name in names]
+    text = json.dumps({"kind": "List", "items": items})
+    found = read(tmp_path, text, "nodes.json")
+    assert [each.name for each in found] == names
+    assert found[7].place(("metadata",)) == f"{tmp_path}/nodes.json"
+    assert problems(tmp_path, text[:-1])[0].startswith("objects.yaml:2:1: not YAML")
