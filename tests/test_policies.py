@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from itertools import chain
 from pathlib import Path
 
@@ -82,6 +83,20 @@ def test_all_folders_stand_beside_each_other(provider: Path) -> None:
 def test_every_provider_tells_the_same_classes(provider: Path) -> None:
     """So that a policy that names them works with each."""
     assert set(load(read_folder(provider)).policies.classes) == {"spot", "on-demand", "gpu"}
+
+
+def test_a_set_of_ones_own_is_made_by_copying(tmp_path: Path) -> None:
+    """As policies/README.md has it: the tests come along, and pass."""
+    own = tmp_path / "my-policies"
+    for folder in ("stateful-on-demand", "non-root"):
+        shutil.copytree(POLICIES / folder, own / folder)
+    (own / "capacity").mkdir()
+    for file in POLICIES.glob("capacity/gke-spot.*"):
+        shutil.copy(file, own / "capacity")
+    assert load(read_folder(own)).warnings == ()
+    report = run(own)
+    assert report.passed
+    assert report.unreached == []
 
 
 def test_providers_are_alternatives() -> None:

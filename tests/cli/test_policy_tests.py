@@ -88,6 +88,17 @@ FAILED  {folder}/workers/workers.test.yaml  1 of 1 test failed
     )
 
 
+def test_only_what_concerns_the_failure_is_shown(folder: Path) -> None:
+    """A wrong list of policies needs no trace of fields; a wrong result needs all of it."""
+    test = folder / "workers" / "workers.test.yaml"
+    test.write_text(TEST.replace("runsOn: [spot-1]", "policies: [workers, others]"))
+    shown = run(folder).stdout
+    assert "others is no policy of this set" in shown
+    assert "why" not in shown
+    test.write_text(TEST.replace("runsOn: [spot-1]", "result: unchanged"))
+    assert "capacity[spot]: set, policy workers (overrides)" in run(folder).stdout
+
+
 def test_the_same_tests_run_over_other_policies(folder: Path, tmp_path: Path) -> None:
     """--policies takes the place of what the tests name, and may be repeated."""
     other = tmp_path / "new.yaml"

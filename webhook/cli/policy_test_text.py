@@ -58,16 +58,19 @@ def _entry(entry: Entry) -> str:
 
 # What decides about nodes, and so is behind every wrong runsOn.
 _OF_NODES = ("nodeSelector", "affinity", "tolerations", "capacity", "annotations[")
+# About the decision as a whole: every line may tell why.
+_OF_ALL = ("result", "reason", "warnings")
 
 
 def relevant(verdict: Verdict) -> list[Entry]:
-    """The lines of the trace that concern the fields that came out wrong; else all of them."""
+    """The lines of the trace that concern what came out wrong."""
     starts: tuple[str, ...] = ()
     for failure in verdict.failures:
-        of_nodes = failure.field in ("runsOn", "nodeSelector", "affinity", "tolerations")
+        if failure.field in _OF_ALL:
+            return list(verdict.trace)
+        of_nodes = failure.field in ("runsOn", *_OF_NODES)
         starts += _OF_NODES if of_nodes else (failure.field,)
-    found = [entry for entry in verdict.trace if entry.field.startswith(starts)]
-    return found or list(verdict.trace)
+    return [entry for entry in verdict.trace if entry.field.startswith(starts)]
 
 
 def _summary(report: Report) -> Iterator[str]:
