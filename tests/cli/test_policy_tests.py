@@ -77,7 +77,7 @@ FAILED  {folder}/workers/workers.test.yaml  1 of 1 test failed
         runsOn
             expected  spot-1
             seen      steady-1
-            spot-1: required node affinity: pool NotIn ['spot']: the node has 'spot'
+            spot-1: required affinity pool NotIn [spot]: the node has 'spot'
             steady-1: nothing shuts the pod out
         why
             capacity[spot]: set, policy workers (overrides): Prevent

@@ -11,6 +11,7 @@ from webhook.admission.arrival import Arrival, Cluster
 from webhook.admission.engine import decide, subject_of
 from webhook.identity import identify
 from webhook.placement import pod as pods_of
+from webhook.placement.nodes import obstacle
 from webhook.policy_tests import compare, nodes, pods
 from webhook.policy_tests.model import WITHOUT_PLACEMENT
 from webhook.policy_tests.verdict import Failure, Verdict
@@ -104,8 +105,8 @@ def _part(
         differing = set(expect.policies) ^ set(decision.policies)
         yield Failure(
             "policies",
-            ", ".join(expect.policies) or "none",
-            ", ".join(decision.policies) or "none",
+            _listed(expect.policies),
+            _listed(decision.policies),
             _why_not(arrival, decision, policies, differing),
         )
 
@@ -139,9 +140,7 @@ def _audited(expect: Expectation, decision: Decision) -> Iterator[Failure]:
     wanted = expect.audited
     names = seen.policies if seen else ()
     if wanted.policies is not None and set(wanted.policies) != set(names):
-        yield Failure(
-            "audited.policies", ", ".join(wanted.policies) or "none", ", ".join(names) or "none"
-        )
+        yield Failure("audited.policies", _listed(wanted.policies), _listed(names))
     differs = bool(seen and seen.differs)
     if wanted.differs is not None and wanted.differs is not differs:
         yield Failure("audited.differs", str(wanted.differs).lower(), str(differs).lower())
@@ -170,11 +169,13 @@ def _placement(
 
 def _runs_on(wanted: Sequence[str], final: JsonObject, given: Sequence[Node]) -> Iterator[Failure]:
     placement = pods_of.read(final)
-    reasons = {node.name: nodes.shut_out(placement, node) for node in given}
-    seen = [name for name, reason in reasons.items() if not reason]
+    obstacles = {node.name: obstacle(placement, nodes.whole(node)) for node in given}
+    seen = [name for name, found in obstacles.items() if found is None]
     if set(seen) != set(wanted):
-        because = [f"{name}: {reasons[name]}" for name in reasons if reasons[name]]
+        because = [f"{name}: {found}" for name, found in obstacles.items() if found is not None]
         because += [f"{name}: nothing shuts the pod out" for name in seen if name not in wanted]
-        yield Failure(
-            "runsOn", ", ".join(wanted) or "no node", ", ".join(seen) or "no node", because
-        )
+        yield Failure("runsOn", _listed(wanted, "no node"), _listed(seen, "no node"), because)
+
+
+def _listed(found: Sequence[str], none: str = "none") -> str:
+    return ", ".join(found) or none
