@@ -83,3 +83,12 @@ def test_an_operator_that_is_not_known_contradicts_nothing() -> None:
 def test_integers_are_read_as_the_scheduler_reads_them(text: str, number: int | None) -> None:
     """Go's ParseInt, base 10, 64 bits."""
     assert int64(text) == number
+
+
+def test_a_list_as_long_as_a_pod_can_hold_is_judged_at_once() -> None:
+    """The work is linear; squared, this one would take minutes and stop every other admission."""
+    values = [f"v{n}" for n in range(60_000)]
+    listed: Requirement = {"key": "k", "operator": "In", "values": values}
+    excluded: Requirement = {"key": "k", "operator": "NotIn", "values": values}
+    assert not satisfiable([listed, excluded])
+    assert satisfiable([listed])

@@ -104,3 +104,15 @@ def test_a_conjunction_that_would_explode_is_refused() -> None:
     ]
     with pytest.raises(node_affinity.TooManyTerms, match="6400 terms, over 1024"):
         node_affinity.narrowed(many, others)
+
+
+def test_terms_that_are_few_and_huge_are_refused_too() -> None:
+    """A pod of 1.5 MiB holds tens of thousands of expressions, and each would be multiplied."""
+    huge: Term = {
+        "matchExpressions": [{"key": f"k{i}", "operator": "Exists"} for i in range(10_000)]
+    }
+    others: list[Term] = [
+        {"matchExpressions": [{"key": f"l{i}", "operator": "Exists"}]} for i in range(2)
+    ]
+    with pytest.raises(node_affinity.TooManyTerms, match="20000 requirements, over 16384"):
+        node_affinity.narrowed([huge], others)

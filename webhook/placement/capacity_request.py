@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
 _WEIGHT = re.compile(r"([1-9][0-9]?|100)\Z", re.ASCII)
+# Of an annotation that is wrong all over; it may be 256 KiB long.
+_SHOWN = 8
 
 
 class InvalidRequest(FairleadError):
@@ -39,11 +41,11 @@ def parse(text: str, classes: Collection[str]) -> tuple[Request, ...]:
         mode, colon, weight = (part.strip() for part in rest.partition(":"))
         if class_name not in classes:
             known = ", ".join(sorted(classes)) or "none are defined"
-            wrong.append(f"there is no capacity class {class_name!r} (classes: {known})")
+            wrong.append(f"there is no capacity class {class_name[:80]!r} (classes: {known})")
         elif mode not in MODES:
-            wrong.append(f"{entry!r}: {mode!r} is not one of {', '.join(MODES)}")
+            wrong.append(f"{entry[:80]!r}: {mode[:80]!r} is not one of {', '.join(MODES)}")
         elif colon and not (mode == "Prefer" and _WEIGHT.match(weight)):
-            wrong.append(f"{entry!r}: a weight goes with Prefer and is from 1 to 100")
+            wrong.append(f"{entry[:80]!r}: a weight goes with Prefer and is from 1 to 100")
         elif class_name in requests:
             wrong.append(f"class {class_name!r} is named twice")
         else:
@@ -51,7 +53,8 @@ def parse(text: str, classes: Collection[str]) -> tuple[Request, ...]:
                 class_name, mode, int(weight) if colon else DEFAULT_WEIGHT
             )
     if wrong:
-        raise InvalidRequest(f"annotation {names.CAPACITY}: {'; '.join(wrong)}")
+        more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+        raise InvalidRequest(f"annotation {names.CAPACITY}: {'; '.join(wrong[:_SHOWN])}{more}")
     return tuple(requests.values())
 
 

@@ -57,32 +57,48 @@ def satisfiable(requirements: Iterable[Requirement]) -> bool:
     """Whether some value of one label, or its absence, meets all expressions on that label.
 
     Expressions with an unknown operator are taken as satisfiable: what is not understood is kept.
+    The work is linear in the number of values, for a pod's author chooses how many there are.
     """
-    known = [r for r in requirements if r.get("operator") in _OPERATORS]
-    if all(holds(r, None) for r in known):
-        return True
-    listed = [set(r.get("values") or ()) for r in known if r["operator"] == "In"]
-    if listed:
-        return any(all(holds(r, v) for r in known) for v in set.intersection(*listed))
-    if any(r["operator"] == "DoesNotExist" for r in known):
+    listed: set[str] | None = None
+    excluded: set[str] = set()
+    # A label's value begins with a letter or a digit, so that no integer in it is negative.
+    low, high = 0, MAX_INT64
+    present = absent = numeric = False
+    for r in requirements:
+        values = r.get("values") or []
+        match r.get("operator"):
+            case "In":
+                listed = set(values) if listed is None else listed.intersection(values)
+            case "NotIn":
+                excluded.update(values)
+            case "Exists":
+                present = True
+            case "DoesNotExist":
+                absent = True
+            case "Gt" | "Lt" as operator:
+                numeric = True
+                bound = int64(values[0]) if len(values) == 1 else None
+                if bound is None:
+                    return False
+                low = max(low, bound + 1) if operator == "Gt" else low
+                high = min(high, bound - 1) if operator == "Lt" else high
+    if listed is None and not present and not numeric:
+        return True  # a node without the label meets NotIn and DoesNotExist
+    if absent:
         return False
-    # What is left are NotIn, Exists, Gt and Lt. A NotIn excludes finitely many spellings, and both
-    # texts and integers ("7", "07", ...) have endlessly many, so only the range can be empty.
-    low, high = 0, MAX_INT64  # a label's value begins with a letter or digit: never negative
-    for r in known:
-        if r["operator"] in ("Gt", "Lt"):
-            values = r.get("values") or []
-            bound = int64(values[0]) if len(values) == 1 else None
-            if bound is None:
-                return False
-            if r["operator"] == "Gt":
-                low = max(low, bound + 1)
-            else:
-                high = min(high, bound - 1)
-    return low <= high
+    if listed is None:
+        # A NotIn excludes finitely many spellings, and both texts and integers ("7", "07", ...)
+        # have endlessly many, so that only the range can be empty.
+        return low <= high
+    left = listed - excluded
+    return any(_within(low, value, high) for value in left) if numeric else bool(left)
 
 
-_OPERATORS = frozenset({"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"})
+def _within(low: int, value: str, high: int) -> bool:
+    number = int64(value)
+    return number is not None and low <= number <= high
+
+
 _NEGATED = {"In": "NotIn", "NotIn": "In", "Exists": "DoesNotExist", "DoesNotExist": "Exists"}
 
 

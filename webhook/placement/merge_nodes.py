@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import Term
 
+# How much of the pod's own word a message quotes.
+_WORDS = 4
+
 NodeWish: TypeAlias = MemberWish | RequiredWish | CapacityWish
 
 
@@ -253,15 +256,19 @@ def _say_contradiction(
 
 
 def _own_word(pod: PodPlacement, asked: Sequence[Settled], keys: Collection[str]) -> str:
-    """What the pod says of the label keys, for a message."""
+    """What the pod says of the label keys, for a message; the first few words are enough."""
     words = [f"nodeSelector {k}={v!r}" for k, v in pod.node_selector.items() if k in keys]
-    for term in pod.required or ():
-        for r in term.get("matchExpressions") or ():
-            if r.get("key") in keys:
-                values = f" {r['values']}" if r.get("values") else ""
-                word = f"required affinity {r['key']} {r.get('operator')}{values}"
-                if word not in words:
-                    words.append(word)
+    requirements = (r for term in pod.required or () for r in term.get("matchExpressions") or ())
+    for r in requirements:
+        if len(words) >= _WORDS:
+            break
+        if r.get("key") in keys:
+            values = r.get("values") or []
+            more = ["…"] if len(values) > _WORDS else []
+            text = f" {values[:_WORDS] + more}" if values else ""
+            word = f"required affinity {r.get('key')} {r.get('operator')}{text}"
+            if word not in words:
+                words.append(word)
     words += [f"annotation {a.capacity.name}={a.mode}" for a in asked if a.capacity.keys & {*keys}]
     return f"the pod says {', '.join(words) if words else 'otherwise'}"
 

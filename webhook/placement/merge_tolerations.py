@@ -58,20 +58,28 @@ def _without_prevented(
     ledger: Ledger,
 ) -> list[Toleration]:
     """Tolerations that name a prevented class's taints, and no other class's, go."""
+    wished = [wish.toleration for wish in bundle.tolerations]
     result = tolerations
     for settled in capacity:
         if settled.mode != "Prevent" or not settled.capacity.taints:
             continue
-        others = [c for c in around.classes.values() if c.name != settled.capacity.name]
-        for toleration in list(result):
-            if (
-                names_taint(toleration, settled.capacity.taints)
-                and not any(names_taint(toleration, other.taints) for other in others)
-                and not any(wish.toleration == toleration for wish in bundle.tolerations)
-            ):
-                result = [t for t in result if t is not toleration]
-                field = f"tolerations[{toleration.get('key')}]"
-                ledger.warn_pod(field, "removed", f"{settled.capacity.name}=Prevent")
+        of_others = [
+            taint
+            for other in around.classes.values()
+            if other.name != settled.capacity.name
+            for taint in other.taints
+        ]
+        taints = settled.capacity.taints
+        goes = [
+            names_taint(t, taints) and not names_taint(t, of_others) and t not in wished
+            for t in result
+        ]
+        gone = {str(t.get("key")) for t, leaves in zip(result, goes, strict=True) if leaves}
+        for key in sorted(gone):
+            what = f"{settled.capacity.name}=Prevent"
+            ledger.warn_pod(f"tolerations[{key}]", "removed", what)
+        if gone:
+            result = [t for t, leaves in zip(result, goes, strict=True) if not leaves]
     return result
 
 

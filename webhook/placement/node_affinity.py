@@ -17,16 +17,28 @@ if TYPE_CHECKING:
 
     from webhook.placement.shapes import Requirement, Term
 
-# A conjunction multiplies terms. Above this it is refused rather than computed: the largest
-# negation of a class has 64 terms, and a pod that brings more than a handful is far from usual.
+# A conjunction multiplies terms, and a pod's author chooses how many there are. Above this it is
+# refused rather than computed: the largest negation of a class has 64 terms, and a pod that brings
+# more than a handful of its own is far from usual.
 MAX_TERMS = 1024
+MAX_REQUIREMENTS = 16_384
 
 
 class TooManyTerms(FairleadError):
-    """A conjunction of required node affinity would have more than MAX_TERMS terms."""
+    """A conjunction of required node affinity would have more than MAX_TERMS terms, or more than
+    MAX_REQUIREMENTS requirements in all of them."""
 
-    def __init__(self, count: int) -> None:
-        super().__init__(f"required node affinity would come to {count} terms, over {MAX_TERMS}")
+    def __init__(self, count: int, what: str, limit: int) -> None:
+        super().__init__(f"required node affinity would come to {count} {what}, over {limit}")
+
+
+def _check_size(terms: Sequence[Term], condition: Sequence[Term]) -> None:
+    count = len(terms) * len(condition)
+    if count > MAX_TERMS:
+        raise TooManyTerms(count, "terms", MAX_TERMS)
+    requirements = sum(len(term.get("matchExpressions") or ()) for term in terms) * len(condition)
+    if requirements > MAX_REQUIREMENTS:
+        raise TooManyTerms(requirements, "requirements", MAX_REQUIREMENTS)
 
 
 def is_empty(term: Term) -> bool:
@@ -78,8 +90,7 @@ def narrowed(terms: Sequence[Term], condition: Sequence[Term]) -> list[Term]:
 
     Raises TooManyTerms.
     """
-    if len(condition) > 1 and len(terms) * len(condition) > MAX_TERMS:
-        raise TooManyTerms(len(terms) * len(condition))
+    _check_size(terms, condition)
     result: list[Term] = []
     for term in terms:
         if is_empty(term) or implies(term, condition):
