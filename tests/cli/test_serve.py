@@ -276,24 +276,40 @@ def test_more_requests_in_flight_than_the_limit_are_told_to_come_again(tmp_path:
         assert answer.status == 200
 
 
-def test_after_sigterm_it_answers_until_nobody_asks(tmp_path: Path) -> None:
-    """Unready at once; callers are asked to leave; requests in flight are answered; exit code 0."""
+def wait_in_flight(server: Served) -> None:
+    """Wait until the request that was begun has been taken."""
+    while "fairlead_admission_in_flight 1.0" not in server.metrics():
+        pass
+
+
+def test_during_the_grace_time_it_answers_and_asks_callers_to_leave(tmp_path: Path) -> None:
+    """Unready at once; standing, fresh and in-flight requests are answered as ever."""
     policies(tmp_path, pool_policy("a"))
     whole = json.dumps(review()).encode()
-    with served(tmp_path, "--grace", "1.5") as server:
+    with served(tmp_path, "--grace", NEVER) as server:
         standing, in_flight = server.connect(), server.connect()
         assert ask(standing, whole)[0].headers["Connection"] is None
         begin(in_flight, whole)
-        while "fairlead_admission_in_flight 1.0" not in server.metrics():
-            pass
+        wait_in_flight(server)
         server.process.send_signal(signal.SIGTERM)
         assert server.wait_ready(ready=False)["drain"]["reason"] == "draining"
-        response, body = ask(standing, whole)
-        assert (pool_in(body), response.headers["Connection"]) == ("a", "close")
-        fresh = server.connect()
-        response, body = ask(fresh, whole)
-        assert (pool_in(body), response.headers["Connection"]) == ("a", "close")
-        # Past the grace time: nobody new is let in any more.
+        for connection in (standing, server.connect()):
+            response, body = ask(connection, whole)
+            assert (pool_in(body), response.headers["Connection"]) == ("a", "close")
+        in_flight.send(whole[-1:])
+        answer = in_flight.getresponse()
+        assert (pool_in(answer.read()), answer.headers["Connection"]) == ("a", "close")
+
+
+def test_after_the_grace_time_requests_in_flight_are_answered_and_it_ends(tmp_path: Path) -> None:
+    """Nobody new is let in, nobody who is in is cut off, and the exit code is 0."""
+    policies(tmp_path, pool_policy("a"))
+    whole = json.dumps(review()).encode()
+    with served(tmp_path, "--grace", "0.2") as server:
+        in_flight = server.connect()
+        begin(in_flight, whole)
+        wait_in_flight(server)
+        server.process.send_signal(signal.SIGTERM)
         while True:
             try:
                 socket.create_connection(("127.0.0.1", server.port)).close()

@@ -27,7 +27,7 @@ Json = dict[str, Any]
 WORLDS = 6
 NODES = 8
 # Pods of a world: each as it comes, and as the engine makes it.
-PODS = 80
+PODS = 60
 # The host port of pods that only look whether a node is there.
 PROBES = 65535
 
