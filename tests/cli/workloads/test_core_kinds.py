@@ -1,0 +1,95 @@
+"""The pods of Kubernetes' own kinds are those that its controllers make."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.workloads.manifests import POD_SPEC, labels, made_by, template, templates
+from webhook.admission.arrival import Arrival, keeps_placement
+from webhook.cli.workloads.find import pod_templates
+from webhook.placement import pod as pods
+
+TEMPLATE = template(app="a")
+
+
+def test_a_pod_comes_as_it_is() -> None:
+    """A bare pod is the object itself."""
+    source = made_by("v1", "Pod", POD_SPEC)
+    (found,) = pod_templates(source)
+    assert found.is_pod
+    assert found.pod(0) is source.value
+    assert found.describe() == ""
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind"),
+    [
+        ("apps/v1", "Deployment"),
+        ("apps/v1", "ReplicaSet"),
+        ("v1", "ReplicationController"),
+    ],
+)
+def test_replicas_are_alike(api_version: str, kind: str) -> None:
+    """As many pods as the object says, one if it says nothing, with the template's labels."""
+    (found,) = templates(api_version, kind, {"replicas": 3, "template": TEMPLATE})
+    assert labels(found, 0) == labels(found, 2) == {"app": "a"}
+    assert found.describe() == "× 3"
+    (single,) = templates(api_version, kind, {"template": TEMPLATE})
+    assert single.count == 1
+
+
+def test_a_stateful_sets_pods_carry_their_names() -> None:
+    """Name and index, from the first ordinal on."""
+    spec = {"replicas": 2, "ordinals": {"start": 5}, "template": TEMPLATE}
+    (found,) = templates("apps/v1", "StatefulSet", spec)
+    assert labels(found, 1) == {
+        "app": "a",
+        "apps.kubernetes.io/pod-index": "6",
+        "statefulset.kubernetes.io/pod-name": "mnist-6",
+    }
+
+
+def test_a_daemon_sets_pod_is_left_alone() -> None:
+    """It is owned by the DaemonSet, and the engine believes that offline."""
+    (found,) = templates("apps/v1", "DaemonSet", {"template": TEMPLATE})
+    pod = found.pod(0)
+    assert "DaemonSet" in keeps_placement(Arrival(pod, "ml", {}), pods.read(pod))
+    assert found.describe() == "one a node"
+
+
+def test_a_jobs_pods_carry_its_name() -> None:
+    """By both labels; the completions are the pods, or the parallelism where there are none."""
+    (found,) = templates("batch/v1", "Job", {"completions": 4, "template": TEMPLATE})
+    assert labels(found, 3) == {
+        "app": "a",
+        "batch.kubernetes.io/job-name": "mnist",
+        "job-name": "mnist",
+    }
+    assert found.describe() == "× 4"
+    (queue,) = templates("batch/v1", "Job", {"parallelism": 2, "template": TEMPLATE})
+    assert queue.count == 2
+
+
+def test_an_indexed_jobs_pods_carry_their_index() -> None:
+    """As a label, and as the annotation that was there before."""
+    spec = {"completions": 4, "completionMode": "Indexed", "template": TEMPLATE}
+    (found,) = templates("batch/v1", "Job", spec)
+    pod = found.pod(2)
+    assert pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"] == "2"
+    assert pod["metadata"]["annotations"] == {"batch.kubernetes.io/job-completion-index": "2"}
+
+
+def test_a_cron_jobs_pods_are_a_jobs() -> None:
+    """The template stands deeper, and the Job's name is a stand-in."""
+    spec = {"jobTemplate": {"spec": {"parallelism": 2, "template": TEMPLATE}}}
+    (found,) = templates("batch/v1", "CronJob", spec)
+    assert found.labels_path == "spec.jobTemplate.spec.template.metadata.labels"
+    assert labels(found)["job-name"] == "mnist-00000000"
+    assert found.count == 2
+
+
+def test_a_template_without_metadata_is_one() -> None:
+    """So is one whose metadata is null, as kubectl prints it."""
+    for metadata in ({}, {"metadata": None}, {"metadata": {"creationTimestamp": None}}):
+        (found,) = templates("batch/v1", "Job", {"template": {**metadata, "spec": POD_SPEC}})
+        assert labels(found)["job-name"] == "mnist"
