@@ -11,7 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from webhook.placement import merge_capacity, merge_nodes, merge_plain, merge_tolerations
+from webhook.placement import (
+    merge_capacity,
+    merge_nodes,
+    merge_plain,
+    merge_tolerations,
+    merge_verdict,
+)
 from webhook.placement.ledger import Ledger
 from webhook.placement.node_affinity import TooManyTerms
 
@@ -74,7 +80,7 @@ def _with_nodes(
 ) -> PodPlacement:
     """`plain` with the fields that choose a node."""
     asked = merge_capacity.settle(bundle, requests, around.classes, ledger)
-    merge_nodes.judge(bundle, pod, asked, ledger)
+    merge_verdict.judge(bundle, pod, asked, ledger)
     if pod.node_name:
         ledger.skip_node_fields(bundle, "nodeName is set: the pod is bound already")
         return plain

@@ -1,0 +1,77 @@
+"""Merging of node fields: the corners that no random pod comes to often."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.laws.strategies import REQUIRED, document
+from tests.laws.world import decided, patched, policy_set
+from webhook import names
+
+Json = dict[str, Any]
+
+
+def pod(*terms: Json, **selector: str) -> Json:
+    """A pod of a run with required terms and a nodeSelector."""
+    spec: Json = {"containers": [], "nodeSelector": selector}
+    if terms:
+        spec["affinity"] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": list(terms)}}}
+    return {"metadata": {"labels": {names.RUN: "r"}}, "spec": spec}
+
+
+def one_of(**values: str) -> Json:
+    """A term in which each label has the value."""
+    return {
+        "matchExpressions": [
+            {"key": key, "operator": "In", "values": [value]} for key, value in values.items()
+        ]
+    }
+
+
+def policy(**spec: Any) -> Json:
+    """The policy p."""
+    return document("PlacementPolicy", "p", spec)
+
+
+def test_a_requirement_never_changes_a_key_of_a_pod_that_was_lost_before() -> None:
+    """It would let the pod onto nodes that its own selector excluded."""
+    lost = pod(one_of(pool="b"), pool="a")
+    decision = decided(lost, policy_set([policy(requirements={"nodeSelector": {"pool": "b"}})]))
+    assert decision.allowed
+    assert patched(lost, decision)["spec"]["nodeSelector"] == {"pool": "a"}
+    assert decision.warnings == ["nodeSelector, affinity: no node can meet what the pod says"]
+
+
+def test_a_default_looks_at_the_terms_that_pruning_leaves() -> None:
+    """The second call sees only those, and has to decide the same."""
+    a_and_b = [*one_of(pool="a")["matchExpressions"], *one_of(pool="b")["matchExpressions"]]
+    what = pod(one_of(zone="a"), {"matchExpressions": a_and_b})
+    compiled = policy_set([policy(defaults={"nodeSelector": {"pool": "a", "gen": "1"}})])
+    decision = decided(what, compiled)
+    after = patched(what, decision)
+    assert after["spec"]["nodeSelector"] == {"pool": "a", "gen": "1"}
+    terms = after["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+    assert terms == [one_of(zone="a")]
+    assert not decided(after, compiled).patch
+
+
+def test_a_default_that_leaves_no_node_stands_back_and_the_next_one_is_tried() -> None:
+    """Each by itself, in the order of the fold."""
+    what = pod(one_of(zone="c", spot="true"))
+    wishes = [{"class": "pool-b", "mode": "Constrain"}]
+    compiled = policy_set([policy(defaults={"capacity": wishes, "nodeSelector": {"pool": "a"}})])
+    decision = decided(what, compiled)
+    after = patched(what, decision)
+    assert after["spec"]["nodeSelector"] == {"pool": "a"}
+    assert not any(w for w in decision.warnings if "nodeSelector" in w)
+    assert not decided(after, compiled).patch
+
+
+def test_a_pod_with_more_terms_than_can_be_computed_is_refused_with_the_count() -> None:
+    """Only where something has to be ANDed into them."""
+    what = pod(*(one_of(zone=f"z{at}") for at in range(1100)))
+    wish = {"capacity": [{"class": "spot", "mode": "Constrain"}]}
+    decision = decided(what, policy_set([policy(overrides=wish)]))
+    assert not decision.allowed
+    assert "1100 terms, over 1024" in decision.reason
+    assert decided(what, policy_set([policy(overrides={"labels": {"a": "b"}})])).allowed
