@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test test-unit test-laws test-cluster lint format lock bench sandbox clean
+.PHONY: help demo test test-unit test-laws test-cluster lint format lock bench clean
 
 help:
 	@echo 'make demo     set up, then show the webhook at work'

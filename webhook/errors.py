@@ -39,8 +39,8 @@ class InvalidPod(FairleadError):
     """A pod with a field of the wrong type. `field` is its path: spec.tolerations[0]."""
 
     def __init__(self, field: str, wanted: str, seen: object) -> None:
-        self.field = field
-        super().__init__(f"{field}: want {wanted}, not {type(seen).__name__}")
+        self.field = field if len(field) <= 200 else f"{field[:200]}…"
+        super().__init__(f"{self.field}: want {wanted}, not {type(seen).__name__}")
 
 
 class UnreadableInput(FairleadError):

@@ -410,3 +410,29 @@ def test_a_decision_that_places_is_silent_at_info() -> None:
     with logged(logging.INFO) as lines:
         Webhook(policy_set(SPOT)).post(review())
     assert lines == []
+
+
+PINNED = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: pinned}
+spec:
+  overrides:
+    affinity:
+      nodeAffinity:
+        requiredDuringSchedulingIgnoredDuringExecution:
+          nodeSelectorTerms: [{matchExpressions: [{key: pool, operator: Exists}]}]
+"""
+
+
+def test_a_pod_that_is_nested_too_deeply_is_a_400() -> None:
+    """What is nested deeper than it can be written again cannot be patched."""
+    deep: Any = "end"
+    for _ in range(300):
+        deep = [deep]
+    term = {"matchExpressions": [{"key": "a", "operator": "Exists", "unknown": deep}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    bad = pod(affinity={"nodeAffinity": required})
+    answer = Webhook(policy_set(PINNED)).post(json.dumps(review(bad)).encode())
+    assert answer.status == 400
+    assert b"nested too deeply" in answer.body

@@ -181,3 +181,15 @@ def test_a_rejection_has_every_reason() -> None:
         "fairlead: policy strict: requirements.labels[team]: must be 'y'; the pod says 'z'; "
         "policy strict: requirements.schedulerName: must be 'own'; the pod says 'other'"
     )
+
+
+def test_a_message_quotes_a_pods_word_and_never_repeats_it_whole() -> None:
+    """Mutation runs before validation: a value may be a megabyte long."""
+    strict = document("PlacementPolicy", "p", {"requirements": {"nodeSelector": {"pool": "a"}}})
+    decision = answer(pod(nodeSelector={"pool": "x" * 1_000_000}), strict)
+    assert not decision.allowed
+    assert "must be 'a'; the pod says 'xxx" in decision.reason
+    assert len(decision.reason) < 300
+    asked = answer(pod({"annotations": {names.CAPACITY: ",".join(["nothing=Allow"] * 10_000)}}))
+    assert not asked.allowed
+    assert len(asked.reason) < 2000

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from webhook.placement.pod import PodPlacement
     from webhook.policy.policy_set import PolicySet
 
+# Many policies may reject a pod at once, and each message quotes the pod.
+_REASON_LIMIT = 1500
 _OTHER_SYSTEM = "bound for another operating system than the policies' nodes"
 
 
@@ -52,7 +54,7 @@ def decide(arrival: Arrival, policies: PolicySet, cluster: Cluster) -> Decision:
     except capacity_request.InvalidRequest as error:
         return Decision(
             "rejected",
-            reason=f"fairlead: {error}",
+            reason=_reason([str(error)]),
             policies=bundle.policies,
             identity=identity,
             placement=own,
@@ -68,7 +70,7 @@ def decide(arrival: Arrival, policies: PolicySet, cluster: Cluster) -> Decision:
     if merged.rejections:
         return Decision(
             "rejected",
-            reason=f"fairlead: {'; '.join(dict.fromkeys(merged.rejections))}",
+            reason=_reason(merged.rejections),
             warnings=merged.warnings,
             policies=bundle.policies,
             identity=identity,
@@ -88,6 +90,13 @@ def decide(arrival: Arrival, policies: PolicySet, cluster: Cluster) -> Decision:
         trace=merged.trace,
         audited=audited,
     )
+
+
+def _reason(rejections: Sequence[str]) -> str:
+    """Every rejection in one message, as far as it stays readable in a terminal."""
+    text = "; ".join(dict.fromkeys(rejections))
+    cut = text if len(text) <= _REASON_LIMIT else f"{text[:_REASON_LIMIT]}…"
+    return f"fairlead: {cut}"
 
 
 def subject_of(

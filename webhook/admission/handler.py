@@ -107,6 +107,9 @@ class Handler:
         except (InvalidReview, InvalidPod) as error:
             _logger.warning("invalid review", extra={"uid": uid, "reason": str(error)})
             return problem(400, "invalid", str(error))
+        except RecursionError:
+            _logger.warning("invalid review", extra={"uid": uid, "reason": "nested too deeply"})
+            return problem(400, "invalid", "the pod is nested too deeply")
         except NotSynced as error:
             _logger.warning("not ready to decide", extra={"uid": uid, "reason": str(error)})
             return problem(503, "not-synced", str(error), retry=True)

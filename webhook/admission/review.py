@@ -129,11 +129,19 @@ def answer(
     warnings: Sequence[str] = (),
     audit: Mapping[str, str] | None = None,
 ) -> bytes:
-    """The AdmissionReview with the response. A refused pod gets HTTP status 403 and the message."""
+    """The AdmissionReview with the response. A refused pod gets HTTP status 403 and the message.
+
+    Raises InvalidReview if the patch repeats a part of the pod that is nested too deeply to write.
+    """
     response: JsonObject = {"uid": uid, "allowed": allowed}
     if patch:
         response["patchType"] = "JSONPatch"
-        response["patch"] = base64.b64encode(orjson.dumps(patch)).decode("ascii")
+        try:
+            # orjson reads a depth of 1,024 and writes one of 254.
+            patch_text = orjson.dumps(patch)
+        except orjson.JSONEncodeError:
+            raise InvalidReview("the pod's placement is nested too deeply") from None
+        response["patch"] = base64.b64encode(patch_text).decode("ascii")
     if not allowed:
         response["status"] = {"code": 403, "reason": "Forbidden", "message": message}
     if warnings:

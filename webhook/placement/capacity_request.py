@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from webhook import names
 from webhook.errors import FairleadError
 from webhook.placement.capacity import DEFAULT_WEIGHT, MODES, Mode
+from webhook.placement.trace import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -41,13 +42,13 @@ def parse(text: str, classes: Collection[str]) -> tuple[Request, ...]:
         mode, colon, weight = (part.strip() for part in rest.partition(":"))
         if class_name not in classes:
             known = ", ".join(sorted(classes)) or "none are defined"
-            wrong.append(f"there is no capacity class {class_name[:80]!r} (classes: {known})")
+            wrong.append(f"there is no capacity class {quoted(class_name)} (classes: {known})")
         elif mode not in MODES:
-            wrong.append(f"{entry[:80]!r}: {mode[:80]!r} is not one of {', '.join(MODES)}")
+            wrong.append(f"{quoted(entry)}: {quoted(mode)} is not one of {', '.join(MODES)}")
         elif colon and not (mode == "Prefer" and _WEIGHT.match(weight)):
-            wrong.append(f"{entry[:80]!r}: a weight goes with Prefer and is from 1 to 100")
+            wrong.append(f"{quoted(entry)}: a weight goes with Prefer and is from 1 to 100")
         elif class_name in requests:
-            wrong.append(f"class {class_name!r} is named twice")
+            wrong.append(f"class {quoted(class_name)} is named twice")
         else:
             requests[class_name] = Request(
                 class_name, mode, int(weight) if colon else DEFAULT_WEIGHT

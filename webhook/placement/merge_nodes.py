@@ -16,6 +16,7 @@ from webhook.placement.node_wishes import (
     node_wishes,
     with_wishes,
 )
+from webhook.placement.trace import quoted
 from webhook.placement.wishes import CapacityWish, MemberWish, RequiredWish
 
 if TYPE_CHECKING:
@@ -114,7 +115,9 @@ def _freed(bundle: Bundle, pod: PodPlacement, ledger: Ledger) -> dict[str, str]:
                 kept = trial
             else:
                 what = f"policy {wish.policy} wants {wish.capacity.name}={wish.mode}"
-                ledger.warn_pod(f"nodeSelector[{key}]", "removed", f"{selector[key]!r}: {what}")
+                ledger.warn_pod(
+                    f"nodeSelector[{key}]", "removed", f"{quoted(selector[key])}: {what}"
+                )
                 selector = {k: v for k, v in selector.items() if k != key}
     return selector
 
@@ -157,7 +160,7 @@ def _pods_word(
     match wish:
         case MemberWish():
             if wish.key in selector:
-                return f"the pod says {selector[wish.key]!r}"
+                return f"the pod says {quoted(selector[wish.key])}"
             if wish.if_null and selector:
                 return "the pod has a nodeSelector of its own"
             if wish.key in named:
@@ -193,11 +196,11 @@ def _note(wish: NodeWish, pod: PodPlacement, ledger: Ledger) -> None:
             if said == wish.value:
                 ledger.note(wish, "kept", "the pod says so itself")
             elif said is None:
-                ledger.note(wish, "set", f"{wish.value!r}")
+                ledger.note(wish, "set", quoted(wish.value))
             elif wish.part == "requirements":
-                ledger.note(wish, "kept", f"the pod says {said!r}, and no node can run it")
+                ledger.note(wish, "kept", f"the pod says {quoted(said)}, and no node can run it")
             else:
-                ledger.note(wish, "set", f"{wish.value!r} instead of {said!r}")
+                ledger.note(wish, "set", f"{quoted(wish.value)} instead of {quoted(said)}")
         case RequiredWish():
             ledger.note(wish, "set", "set" if pod.required is None else "ANDed into every term")
         case CapacityWish():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook import names
 from webhook.placement.pod import PREFERRED_NODES
+from webhook.placement.trace import quoted
 from webhook.placement.wishes import spread_pair
 
 if TYPE_CHECKING:
@@ -51,17 +52,17 @@ def _members(
             ledger.note(wish, "kept", "the pod says so itself")
         elif value is None and not (wish.if_null and own):
             result[wish.key] = wish.value
-            ledger.note(wish, "set", f"{wish.value!r}")
+            ledger.note(wish, "set", quoted(wish.value))
         elif wish.part == "requirements":
-            ledger.reject(wish, f"must be {wish.value!r}; the pod says {value!r}")
+            ledger.reject(wish, f"must be {quoted(wish.value)}; the pod says {quoted(value)}")
         elif wish.is_default:
-            says = "has others" if value is None else f"says {value!r}"
+            says = "has others" if value is None else f"says {quoted(value)}"
             ledger.note(wish, "kept", f"the pod {says}")
         elif change:
             result[wish.key] = wish.value
-            ledger.note(wish, "set", f"{wish.value!r} instead of {value!r}")
+            ledger.note(wish, "set", f"{quoted(wish.value)} instead of {quoted(value)}")
         else:
-            ledger.note(wish, "kept", f"a label that is there is never changed: {value!r}")
+            ledger.note(wish, "kept", f"a label that is there is never changed: {quoted(value)}")
     return result if result != own else own
 
 
@@ -89,16 +90,17 @@ def _scalar(
         ledger.note(wish, "set", wish.value)
         return attribute, True
     elif wish.part == "requirements":
-        ledger.reject(wish, f"must be {wish.value!r}; the pod says {value!r}")
+        ledger.reject(wish, f"must be {quoted(wish.value)}; the pod says {quoted(value)}")
     elif wish.is_default:
-        ledger.note(wish, "kept", f"the pod says {value!r}")
+        ledger.note(wish, "kept", f"the pod says {quoted(value)}")
     elif wish.name == "runtimeClassName":
         ledger.reject(
             wish,
-            f"wants {wish.value!r}; the pod says {value!r}, whose overhead is in the pod already",
+            f"wants {quoted(wish.value)}; the pod says {quoted(value)},"
+            " whose overhead is in the pod already",
         )
     else:
-        ledger.note(wish, "set", f"{wish.value!r} instead of {value!r}")
+        ledger.note(wish, "set", f"{quoted(wish.value)} instead of {quoted(value)}")
         return attribute, True
     return attribute, False
 

@@ -16,6 +16,7 @@ from webhook.placement.node_wishes import (
     node_wishes,
     with_wishes,
 )
+from webhook.placement.trace import quoted
 from webhook.placement.wishes import MemberWish
 
 if TYPE_CHECKING:
@@ -46,9 +47,11 @@ def judge(bundle: Bundle, pod: PodPlacement, asked: Sequence[Settled], ledger: L
         if isinstance(wish, MemberWish):
             said = selector.get(wish.key)
             if said is not None and said != wish.value:
-                ledger.reject(wish, f"must be {wish.value!r}; the pod says {said!r}")
+                ledger.reject(wish, f"must be {quoted(wish.value)}; the pod says {quoted(said)}")
             elif not node_affinity.satisfiable(own, {**selector, wish.key: wish.value}):
-                ledger.reject(wish, f"must be {wish.value!r}; {_own_word(pod, asked, [wish.key])}")
+                ledger.reject(
+                    wish, f"must be {quoted(wish.value)}; {_own_word(pod, asked, [wish.key])}"
+                )
         elif not node_affinity.satisfiable(conjoined(own, [condition_of(wish)]), selector):
             ledger.reject(wish, f"leaves no node; {_own_word(pod, asked, keys_of(wish))}")
 
@@ -69,14 +72,16 @@ def judge_result(
     guilty = [wish for wish in hard if not with_wishes(Demand(selector, own), [wish]).possible]
     for wish in guilty or hard:
         what = (
-            f"{wish.value!r} leaves no node" if isinstance(wish, MemberWish) else "leaves no node"
+            f"{quoted(wish.value)} leaves no node"
+            if isinstance(wish, MemberWish)
+            else "leaves no node"
         )
         ledger.reject(wish, f"{what}; {_own_word(pod, asked, keys_of(wish))}")
 
 
 def _own_word(pod: PodPlacement, asked: Sequence[Settled], keys: Collection[str]) -> str:
     """What the pod says of the label keys, for a message; the first few words are enough."""
-    words = [f"nodeSelector {k}={v!r}" for k, v in pod.node_selector.items() if k in keys]
+    words = [f"nodeSelector {k}={quoted(v)}" for k, v in pod.node_selector.items() if k in keys]
     requirements = (r for term in pod.required or () for r in term.get("matchExpressions") or ())
     for r in requirements:
         if len(words) >= _WORDS:
@@ -84,7 +89,7 @@ def _own_word(pod: PodPlacement, asked: Sequence[Settled], keys: Collection[str]
         if r.get("key") in keys:
             values = r.get("values") or []
             more = ["…"] if len(values) > _WORDS else []
-            text = f" {values[:_WORDS] + more}" if values else ""
+            text = f" {quoted(values[:_WORDS] + more)}" if values else ""
             word = f"required affinity {r.get('key')} {r.get('operator')}{text}"
             if word not in words:
                 words.append(word)

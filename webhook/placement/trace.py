@@ -35,6 +35,15 @@ def entry(wish: Wish, outcome: Outcome, reason: str) -> Entry:
     return Entry(wish.field, wish.policy, wish.part, outcome, reason)
 
 
+QUOTE_LIMIT = 80
+
+
+def quoted(value: object) -> str:
+    """A value as a message shows it, cut: a pod's author chooses how long it is."""
+    text = repr(value[: QUOTE_LIMIT + 1] if isinstance(value, str) else value)
+    return text if len(text) <= QUOTE_LIMIT else text[:QUOTE_LIMIT] + "…"
+
+
 def warning(text: str) -> str:
     """`text` as a warning of the response, cut to its limit."""
     return text if len(text) <= WARNING_LIMIT else text[: WARNING_LIMIT - 1] + "…"

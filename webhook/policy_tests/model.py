@@ -77,22 +77,28 @@ class Pod(Strict):
 class Fields(Strict):
     """Placement fields of the pod after the decision."""
 
-    node_selector: dict[str, str] | None = Field(default=None, description="spec.nodeSelector")
-    tolerations: Items | None = Field(default=None, description="spec.tolerations")
-    affinity: dict[str, Any] | None = Field(default=None, description="spec.affinity")
+    node_selector: dict[str, str] | None = Field(
+        default=None, description="The pod's spec.nodeSelector."
+    )
+    tolerations: Items | None = Field(default=None, description="The pod's spec.tolerations.")
+    affinity: dict[str, Any] | None = Field(default=None, description="The pod's spec.affinity.")
     topology_spread_constraints: Items | None = Field(
-        default=None, description="spec.topologySpreadConstraints"
+        default=None, description="The pod's spec.topologySpreadConstraints."
     )
-    priority_class_name: str | None = Field(default=None, description="spec.priorityClassName")
-    scheduler_name: str | None = Field(default=None, description="spec.schedulerName")
-    runtime_class_name: str | None = Field(default=None, description="spec.runtimeClassName")
+    priority_class_name: str | None = Field(
+        default=None, description="The pod's spec.priorityClassName."
+    )
+    scheduler_name: str | None = Field(default=None, description="The pod's spec.schedulerName.")
+    runtime_class_name: str | None = Field(
+        default=None, description="The pod's spec.runtimeClassName."
+    )
     security_context: dict[str, Any] | None = Field(
-        default=None, description="spec.securityContext"
+        default=None, description="The pod's spec.securityContext."
     )
-    labels: dict[str, str] | None = Field(default=None, description="metadata.labels")
+    labels: dict[str, str] | None = Field(default=None, description="The pod's metadata.labels.")
     annotations: dict[str, str] | None = Field(
         default=None,
-        description="metadata.annotations, without Fairlead's own fairlead.dev/placement",
+        description="The pod's metadata.annotations, but for fairlead.dev/placement.",
     )
 
 

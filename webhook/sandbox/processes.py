@@ -69,6 +69,9 @@ class Process:
                 stdout=output,
                 stderr=output,
                 cwd=directory,
+                # Keys that a client unpacks from a kubeconfig go when the directory goes, even if
+                # the process is killed before it can remove them.
+                env={**os.environ, "TMPDIR": str(directory)},
                 start_new_session=group is None,
                 process_group=group,
             )
