@@ -130,11 +130,11 @@ def test_the_taint_that_is_not_tolerated_is_named() -> None:
     soft = {"key": "old", "effect": "PreferNoSchedule"}
     tainted = node(taints=[soft, SPOT, {"key": "gpu", "effect": "NoExecute"}])
     assert obstacle(pod(), tainted) == Obstacle(
-        "taint spot=true:NoSchedule", "the pod does not tolerate it"
+        "untolerated taint spot=true:NoSchedule", "the node has it"
     )
     second = obstacle(pod(tolerations=[{"key": "spot", "value": "true"}]), tainted)
     assert second is not None
-    assert second.condition == "taint gpu:NoExecute"
+    assert second.condition == "untolerated taint gpu:NoExecute"
 
 
 def test_a_cordoned_node_admits_only_who_tolerates_that() -> None:
@@ -143,7 +143,7 @@ def test_a_cordoned_node_admits_only_who_tolerates_that() -> None:
     for cordoned in (node(cordoned=True), node(cordoned=True, taints=[taint])):
         found = obstacle(pod(), cordoned)
         assert found is not None
-        assert found.condition == "the node is cordoned"
+        assert found.condition == "cordoned"
         tolerant = pod(tolerations=[{"key": taint["key"], "operator": "Exists"}])
         assert obstacle(tolerant, cordoned) is None
 
@@ -157,7 +157,7 @@ def test_a_bound_pod_is_shut_out_of_all_other_nodes() -> None:
     assert obstacle(bound, node("n1", cordoned=True, taints=[SPOT])) is None
     evicts = obstacle(bound, node("n1", taints=[SPOT | {"effect": "NoExecute"}]))
     assert evicts is not None
-    assert evicts.condition == "taint spot=true:NoExecute"
+    assert evicts.condition == "untolerated taint spot=true:NoExecute"
 
 
 @pytest.mark.parametrize(

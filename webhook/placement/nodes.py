@@ -187,8 +187,8 @@ def _taints(pod: PodPlacement, node: Node) -> Obstacle | None:
     if taint is None:
         return None
     if taint.get("key") == _CORDON["key"]:
-        return Obstacle("the node is cordoned", "the pod does not tolerate that")
-    return Obstacle(f"taint {taint_text(taint)}", "the pod does not tolerate it")
+        return Obstacle("cordoned", "the pod does not tolerate that")
+    return Obstacle(f"untolerated taint {taint_text(taint)}", "the node has it")
 
 
 def written(requirement: Requirement) -> str:

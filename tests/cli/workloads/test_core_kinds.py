@@ -33,7 +33,7 @@ def test_replicas_are_alike(api_version: str, kind: str) -> None:
     """As many pods as the object says, one if it says nothing, with the template's labels."""
     (found,) = templates(api_version, kind, {"replicas": 3, "template": TEMPLATE})
     assert labels(found, 0) == labels(found, 2) == {"app": "a"}
-    assert found.describe() == "× 3"
+    assert found.describe() == "3 pods"
     (single,) = templates(api_version, kind, {"template": TEMPLATE})
     assert single.count == 1
 
@@ -54,7 +54,7 @@ def test_a_daemon_sets_pod_is_left_alone() -> None:
     (found,) = templates("apps/v1", "DaemonSet", {"template": TEMPLATE})
     pod = found.pod(0)
     assert "DaemonSet" in keeps_placement(Arrival(pod, "ml", {}), pods.read(pod))
-    assert found.describe() == "one a node"
+    assert found.describe() == "one pod a node"
 
 
 def test_a_jobs_pods_carry_its_name() -> None:
@@ -65,7 +65,7 @@ def test_a_jobs_pods_carry_its_name() -> None:
         "batch.kubernetes.io/job-name": "mnist",
         "job-name": "mnist",
     }
-    assert found.describe() == "× 4"
+    assert found.describe() == "4 pods"
     (queue,) = templates("batch/v1", "Job", {"parallelism": 2, "template": TEMPLATE})
     assert queue.count == 2
 

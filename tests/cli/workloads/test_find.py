@@ -78,7 +78,7 @@ def test_every_known_kind_stands_malformed_objects(group: str, kind: str) -> Non
 def test_replicas_are_named_by_their_indexes() -> None:
     """All of them by their count, some by which."""
     (found,) = templates("apps/v1", "Deployment", {"replicas": 6, "template": template()})
-    assert found.describe(range(6)) == "× 6"
+    assert found.describe(range(6)) == "6 pods"
     assert found.describe([0, 2, 3, 4]) == "pods 0, 2-4 of 6"
 
 

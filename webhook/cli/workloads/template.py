@@ -112,15 +112,18 @@ class PodTemplate:
         return result | {"metadata": metadata} if metadata else result
 
     def describe(self, indexes: Sequence[int] | None = None) -> str:
-        """Which pods these are: `worker × 3`, or of some replicas `worker 0, 2-3 of 4`."""
-        if indexes is not None and self.count is not None and len(indexes) < self.count:
+        """Which pods these are: `worker × 3`, or of some replicas `worker 0, 2-3 of 4`.
+
+        Empty for a single pod of an object that makes no other.
+        """
+        if self.count is None:
+            return f"{self.part}, one a node" if self.part else "one pod a node"
+        if indexes is not None and len(indexes) < self.count:
             text = f"{ranges(indexes)} of {self.count}"
             return f"{self.part} {text}" if self.part else f"pods {text}"
-        if self.count is None:
-            return f"{self.part}, one a node" if self.part else "one a node"
         if self.count == 1:
             return self.part
-        return f"{self.part} × {self.count}" if self.part else f"× {self.count}"
+        return f"{self.part} × {self.count}" if self.part else f"{self.count} pods"
 
 
 def ranges(indexes: Sequence[int]) -> str:

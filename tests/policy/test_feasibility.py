@@ -1,0 +1,183 @@
+"""What the nodes that there are mean to classes and policies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.laws import scheduler, strategies
+from tests.laws.world import policy_set
+from webhook.placement import nodes
+from webhook.placement.nodes import Node
+from webhook.placement.pod import REQUIRED
+from webhook.policy.feasibility import Concern, Feasibility, Reach, feasibility
+from webhook.policy.load import load
+
+Json = dict[str, Any]
+TERMS = "{nodeSelectorTerms: [{matchExpressions: [{key: x, operator: Exists}]}]}"
+HEAD = "apiVersion: fairlead.dev/v1alpha1\n"
+CLASSES = f"""\
+{HEAD}kind: CapacityClass
+metadata: {{name: spot}}
+spec: {{nodes: [{{labels: {{pool: spot}}, taints: [{{key: spot, effect: NoSchedule}}]}}]}}
+---
+{HEAD}kind: CapacityClass
+metadata: {{name: steady}}
+spec: {{complementOf: spot}}
+---
+"""
+SPOT = {"key": "spot", "effect": "NoSchedule"}
+GPU = {"key": "gpu", "value": "a100", "effect": "NoSchedule"}
+
+
+def node(name: str, *taints: Any, **labels: str) -> Node:
+    return Node(name, labels, list(taints))
+
+
+WORLD = [
+    node("steady-1", pool="steady"),
+    node("spot-1", SPOT, pool="spot", zone="a"),
+    node("spot-2", SPOT, GPU, pool="spot", gpu="a100"),
+]
+
+
+def judged(spec: str, world: list[Node] = WORLD) -> Feasibility:
+    """The nodes and the two classes, and one policy p with this spec in flow style."""
+    policy = f"{HEAD}kind: PlacementPolicy\nmetadata: {{name: p}}\nspec: {{{spec}}}\n"
+    return feasibility(load({"f.yaml": (CLASSES + policy).encode()}).policies, world)
+
+
+def only(spec: str, world: list[Node] = WORLD) -> Concern:
+    (concern,) = judged(spec, world).concerns
+    return concern
+
+
+def test_a_policy_that_leaves_nodes_and_tolerates_them_is_no_concern() -> None:
+    """Constrain brings the class's tolerations: one node of the two has no other taint."""
+    found = judged("overrides: {capacity: [{class: spot, mode: Constrain}]}")
+    assert found.concerns == ()
+    assert Reach("PlacementPolicy", "p", "", 2, 1) in found.reaches
+    assert Reach("PlacementPolicy", "p", "overrides", 2, 1) in found.reaches
+
+
+def test_a_class_without_nodes_is_a_warning() -> None:
+    """An autoscaler may yet make some."""
+    concern = only("defaults: {nodeSelector: {pool: steady}}", WORLD[:1])
+    assert concern == Concern(
+        "CapacityClass", "spot", ("spec",), "none of the 1 nodes is of class spot", "warning"
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "path", "said"),
+    [
+        (
+            "defaults: {nodeSelector: {pool: nowhere}}",
+            ("spec", "defaults", "nodeSelector", "pool"),
+            "pool=nowhere leaves none of the 3 nodes",
+        ),
+        (
+            f"requirements: {{affinity: {{nodeAffinity: {{{REQUIRED}: {TERMS}}}}}}}",
+            ("spec", "requirements", "affinity", "nodeAffinity", REQUIRED),
+            "required node affinity leaves none of the 3 nodes",
+        ),
+        (
+            "overrides: {nodeSelector: {pool: steady, gpu: a100}}",
+            ("spec", "overrides"),
+            "these together leave none of the 3 nodes",
+        ),
+        (
+            "overrides: {nodeSelector: {pool: steady}}, requirements: {nodeSelector: {zone: a}}",
+            ("spec",),
+            "its parts together leave none of the 3 nodes",
+        ),
+    ],
+)
+def test_what_leaves_no_node_is_named_where_it_stands(
+    spec: str, path: tuple[str, ...], said: str
+) -> None:
+    """A single wish, the wishes of a part together, or the parts together."""
+    assert only(spec) == Concern("PlacementPolicy", "p", path, said)
+
+
+def test_a_mode_that_leaves_no_node_is_named() -> None:
+    """Constrain without nodes of the class, and Prevent where there are no others."""
+    spec = "overrides: {capacity: [{class: steady, mode: Allow}, {class: spot, mode: Prevent}]}"
+    concern = judged(spec, WORLD[1:]).concerns[1]
+    assert concern.path == ("spec", "overrides", "capacity", 1)
+    assert concern.message == "class spot with mode Prevent leaves none of the 2 nodes"
+
+
+def test_chosen_nodes_whose_taints_are_not_tolerated_are_named() -> None:
+    """A selector draws pods to nodes that then keep them off."""
+    concern = only("defaults: {nodeSelector: {pool: spot}}")
+    assert concern.path == ("spec", "defaults", "nodeSelector", "pool")
+    assert concern.message.startswith(
+        "tolerates none of the chosen nodes' taints (2 of 3 nodes chosen): "
+        "spot:NoSchedule (on 2), gpu=a100:NoSchedule (on 1); "
+    )
+
+
+def test_tolerations_of_any_part_count() -> None:
+    """What a default tolerates, an override's choice may need."""
+    spec = (
+        "overrides: {nodeSelector: {pool: spot}}, "
+        "defaults: {tolerations: [{key: spot, operator: Exists}]}"
+    )
+    assert judged(spec).concerns == ()
+
+
+def test_a_class_that_stays_closed_is_a_warning() -> None:
+    """Allow tolerates the class's own taints; another taint on each of its nodes stays."""
+    concern = only("overrides: {capacity: [{class: spot, mode: Allow}]}", [WORLD[0], WORLD[2]])
+    assert concern == Concern(
+        "PlacementPolicy",
+        "p",
+        ("spec", "overrides", "capacity", 0),
+        "Allow opens none of the 1 nodes of class spot: the policy does not tolerate "
+        "gpu=a100:NoSchedule (on 1)",
+        "warning",
+    )
+
+
+def test_passing_states_of_nodes_are_nobodys_fault() -> None:
+    """A node that is not ready, or cordoned, or about to be removed, counts as it will be."""
+    states = [
+        {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"},
+        {"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"},
+    ]
+    world = [WORLD[1], node("steady-1", *states, pool="steady")]
+    assert judged("defaults: {nodeSelector: {pool: steady}}", world).concerns == ()
+
+
+def test_a_wish_that_folding_drops_does_not_count_twice() -> None:
+    """Of two parts that want other values of one key the first stands, and leaves nodes."""
+    spec = "overrides: {nodeSelector: {pool: spot}}, defaults: {nodeSelector: {pool: steady}, "
+    found = judged(spec + "tolerations: [{key: spot, operator: Exists}]}")
+    assert found.concerns == ()
+    assert Reach("PlacementPolicy", "p", "", 2, 1) in found.reaches
+
+
+@settings(max_examples=100, deadline=None)
+@given(strategies.policy_lists(most=2), st.lists(strategies.nodes(), min_size=1, max_size=6))
+def test_every_node_that_a_part_leaves_is_one_that_the_scheduler_would_take(
+    policies: list[Json], world: list[Json]
+) -> None:
+    """The count of each part without capacity is that of an independent model."""
+    found = feasibility(policy_set(policies), [nodes.read(each) for each in world])
+    for policy in policies:
+        for part in ("requirements", "overrides", "defaults"):
+            placement = policy["spec"].get(part)
+            if placement is None or "capacity" in placement:
+                continue
+            pod = {"spec": {key: placement.get(key) for key in ("nodeSelector", "affinity")}}
+            expected = sum(scheduler.labels_admit(pod, each) for each in world)
+            (reach,) = [
+                reach
+                for reach in found.reaches
+                if (reach.name, reach.part) == (policy["metadata"]["name"], part)
+            ]
+            assert reach.chosen in (None, expected)

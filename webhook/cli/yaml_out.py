@@ -1,0 +1,46 @@
+"""Objects as YAML that kubectl reads back as they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from webhook.policy.scalars import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class _Dumper(yaml.CSafeDumper):
+    """Strings that some reader of YAML takes for something else are quoted; none is repeated."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  PyYAML's signature
+        """An object that stands in two places is written twice."""
+        return True
+
+
+def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    style = None
+    if "\n" in text:
+        style = "|"
+    elif text and plain(text) != text:
+        style = '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)
+_ANY_WIDTH = 2**31 - 1
+
+
+def yaml_text(value: Any) -> str:
+    """One document, keys in their order, each scalar on a line of its own."""
+    text: str = yaml.dump(
+        value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_ANY_WIDTH
+    )
+    return text
+
+
+def yaml_documents(values: Iterable[Any]) -> str:
+    """Documents, one after the other, as `kubectl apply -f` takes them."""
+    return "---\n".join(map(yaml_text, values))

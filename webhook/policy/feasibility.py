@@ -1,0 +1,215 @@
+"""Whether policies and capacity classes leave nodes, given the nodes that there are.
+
+Without any pod: what is judged is what a policy alone demands of labels, and what it tolerates. A
+pod may bring tolerations of its own, and an autoscaler nodes: whoever asks knows of those.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from webhook.placement.nodes import taint_text
+from webhook.placement.pod import REQUIRED
+from webhook.placement.wishes import PARTS, CapacityWish, MemberWish, Wish
+from webhook.policy.node_wishes import (
+    chosen,
+    limits_nodes,
+    of_class,
+    tolerations_of,
+    untolerated,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from webhook.placement.capacity import CapacityClass
+    from webhook.placement.nodes import Node
+    from webhook.placement.shapes import Toleration
+    from webhook.policy.findings import Path, Severity
+    from webhook.policy.policy_set import Policy, PolicySet
+
+_MOST_TAINTS: Final = 3
+
+
+class Concern(NamedTuple):
+    """What is wrong with a document, given the nodes; `path` is within the document."""
+
+    kind: str
+    name: str
+    path: Path
+    message: str
+    severity: Severity = "error"
+
+
+class Reach(NamedTuple):
+    """How many nodes a class, or a policy, or one part of it, chooses by labels.
+
+    part:      empty for a class, and for a policy as a whole
+    chosen:    None if it asks nothing of labels
+    tolerated: of those chosen (of all, if none is chosen) the nodes whose taints it tolerates
+    """
+
+    kind: str
+    name: str
+    part: str
+    chosen: int | None
+    tolerated: int
+
+
+@dataclass(frozen=True, slots=True)
+class Feasibility:
+    """What the nodes mean to a policy set."""
+
+    total: int
+    reaches: tuple[Reach, ...]
+    concerns: tuple[Concern, ...]
+
+
+def feasibility(policies: PolicySet, nodes: Sequence[Node]) -> Feasibility:
+    """Every class, then every policy, each part by itself and all of them together."""
+    judging = _Judging(nodes)
+    for name in sorted(policies.classes):
+        judging.capacity_class(policies.classes[name])
+    for at, policy in enumerate(policies.policies):
+        judging.policy(policy, _standing(policies, at))
+    return Feasibility(len(nodes), tuple(judging.reaches), tuple(judging.concerns))
+
+
+def _standing(policies: PolicySet, at: int) -> list[Wish]:
+    """The wishes of one policy that fold together: of its parts, one may rule out another."""
+    bundle = policies.bundle((at,))
+    selector = bundle.members.get("nodeSelector", ())
+    return [*selector, *bundle.required, *bundle.capacity, *bundle.tolerations]
+
+
+@dataclass(slots=True)
+class _Judging:
+    """What has been found so far. Local to one call of `feasibility`."""
+
+    nodes: Sequence[Node]
+    reaches: list[Reach] = field(default_factory=list)
+    concerns: list[Concern] = field(default_factory=list)
+
+    def capacity_class(self, capacity: CapacityClass) -> None:
+        """One class: whether there is a node of it."""
+        inside = of_class(capacity, self.nodes)
+        tolerated = sum(not untolerated(node, capacity.tolerations) for node in inside)
+        kind = "CapacityClass"
+        self.reaches.append(Reach(kind, capacity.name, "", len(inside), tolerated))
+        if not inside:
+            what = f"none of the {len(self.nodes)} nodes is of class {capacity.name}"
+            self.concerns.append(Concern(kind, capacity.name, ("spec",), what, "warning"))
+
+    def policy(self, policy: Policy, standing: Sequence[Wish]) -> None:
+        """One policy; `standing` are those of its wishes that stand beside each other."""
+        tolerations = list(tolerations_of(standing))
+        empty = False
+        for part in PARTS:
+            wishes = [wish for wish in policy.wishes if wish.part == part]
+            if wishes:
+                limits, left = self._reach(policy, part, wishes, tolerations)
+                if limits and not left:
+                    self.concerns += self._empty(policy, part, limits)
+                    empty = True
+        limits, left = self._reach(policy, "", standing, tolerations)
+        if limits and not left and not empty:
+            what = f"its parts together leave none of the {len(self.nodes)} nodes"
+            self.concerns.append(_of(policy, ("spec",), what))
+        elif limits:
+            self.concerns += self._tainted(policy, limits, left, tolerations)
+        self.concerns += self._closed(policy, tolerations)
+
+    def _reach(
+        self,
+        policy: Policy,
+        part: str,
+        wishes: Sequence[Wish],
+        tolerations: Sequence[Toleration],
+    ) -> tuple[list[Wish], list[Node]]:
+        """Of the wishes those that limit nodes, and the nodes that they leave."""
+        limits = [wish for wish in wishes if limits_nodes(wish)]
+        left = chosen(limits, self.nodes)
+        tolerated = sum(not untolerated(node, tolerations) for node in left)
+        count = len(left) if limits else None
+        self.reaches.append(Reach("PlacementPolicy", policy.name, part, count, tolerated))
+        return limits, left
+
+    def _empty(self, policy: Policy, part: str, limits: Sequence[Wish]) -> Iterator[Concern]:
+        """A part that leaves no node: the wishes that do so alone, else all of them together."""
+        none = f"none of the {len(self.nodes)} nodes"
+        alone = [wish for wish in limits if not chosen([wish], self.nodes)]
+        for wish in alone:
+            yield _of(policy, path_of(policy, wish), f"{_said(wish)} leaves {none}")
+        if not alone:
+            yield _of(policy, ("spec", part), f"these together leave {none}")
+
+    def _tainted(
+        self,
+        policy: Policy,
+        limits: Sequence[Wish],
+        left: Sequence[Node],
+        tolerations: Sequence[Toleration],
+    ) -> Iterator[Concern]:
+        """Every node that the policy chooses has a taint that it does not tolerate."""
+        taints = _in_the_way(left, tolerations)
+        if taints:
+            path = path_of(policy, limits[0]) if len(limits) == 1 else ("spec",)
+            what = (
+                f"tolerates none of the chosen nodes' taints ({len(left)} of {len(self.nodes)} "
+                f"nodes chosen): {taints}; only pods with tolerations of their own can run there"
+            )
+            yield _of(policy, path, what)
+
+    def _closed(self, policy: Policy, tolerations: Sequence[Toleration]) -> Iterator[Concern]:
+        """Classes that the policy means to open, yet all of whose nodes stay closed."""
+        for wish in policy.wishes:
+            if isinstance(wish, CapacityWish) and wish.mode in ("Allow", "Prefer"):
+                inside = of_class(wish.capacity, self.nodes)
+                taints = _in_the_way(inside, tolerations)
+                if taints:
+                    what = (
+                        f"{wish.mode} opens none of the {len(inside)} nodes of class "
+                        f"{wish.capacity.name}: the policy does not tolerate {taints}"
+                    )
+                    yield _of(policy, path_of(policy, wish), what, "warning")
+
+
+def _of(policy: Policy, path: Path, message: str, severity: Severity = "error") -> Concern:
+    return Concern("PlacementPolicy", policy.name, path, message, severity)
+
+
+def path_of(policy: Policy, wish: Wish) -> Path:
+    """Where in its policy's document a wish that chooses nodes is written."""
+    match wish:
+        case MemberWish():
+            return ("spec", wish.part, wish.map, wish.key)
+        case CapacityWish():
+            listed = [
+                other
+                for other in policy.wishes
+                if isinstance(other, CapacityWish) and other.part == wish.part
+            ]
+            return ("spec", wish.part, "capacity", listed.index(wish))
+    return ("spec", wish.part, "affinity", "nodeAffinity", REQUIRED)
+
+
+def _said(wish: Wish) -> str:
+    match wish:
+        case MemberWish():
+            return f"{wish.key}={wish.value}"
+        case CapacityWish():
+            return f"class {wish.capacity.name} with mode {wish.mode}"
+    return "required node affinity"
+
+
+def _in_the_way(nodes: Sequence[Node], tolerations: Sequence[Toleration]) -> str:
+    """The taints that are not tolerated, if each of the nodes has one; else nothing."""
+    found = [untolerated(node, tolerations) for node in nodes]
+    if not nodes or not all(found):
+        return ""
+    counts = Counter(taint_text(taint) for taints in found for taint in taints)
+    named = [f"{text} (on {count})" for text, count in counts.most_common(_MOST_TAINTS)]
+    more = len(counts) - len(named)
+    return ", ".join(named) + (f" and {more} more" if more else "")

@@ -1,0 +1,90 @@
+"""Which nodes the wishes of a policy choose, and which of their taints they do not tolerate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.placement import node_affinity
+from webhook.placement.tolerations import EXCLUDING_EFFECTS, tolerates
+from webhook.placement.wishes import (
+    CapacityWish,
+    MemberWish,
+    RequiredWish,
+    TolerationWish,
+    Wish,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from webhook.placement.capacity import CapacityClass
+    from webhook.placement.nodes import Node
+    from webhook.placement.shapes import Taint, Term, Toleration
+
+# Taints that come and go with a node's state: no policy is to blame for them.
+_PASSING: Final = (
+    "node.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "ToBeDeletedByClusterAutoscaler",
+    "karpenter.sh/disrupted",
+    "karpenter.sh/unregistered",
+)
+
+
+def limits_nodes(wish: Wish) -> bool:
+    """Whether the wish asks something of a node's labels."""
+    match wish:
+        case MemberWish():
+            return wish.map == "nodeSelector"
+        case CapacityWish():
+            return wish.condition is not None
+    return isinstance(wish, RequiredWish)
+
+
+def chosen(wishes: Sequence[Wish], nodes: Iterable[Node]) -> list[Node]:
+    """The nodes whose labels meet every one of the wishes that limit nodes."""
+    return [node for node in nodes if all(_holds(wish, node) for wish in wishes)]
+
+
+def of_class(capacity: CapacityClass, nodes: Iterable[Node]) -> list[Node]:
+    """The nodes of a capacity class."""
+    return [node for node in nodes if _some_term(capacity.inside, node)]
+
+
+def tolerations_of(wishes: Iterable[Wish]) -> Iterator[Toleration]:
+    """What a pod tolerates by the wishes, those about capacity classes among them."""
+    for wish in wishes:
+        if isinstance(wish, TolerationWish):
+            yield wish.toleration
+        elif isinstance(wish, CapacityWish) and wish.mode in ("Allow", "Prefer", "Constrain"):
+            yield from wish.capacity.tolerations
+
+
+def untolerated(node: Node, tolerations: Sequence[Toleration]) -> list[Taint]:
+    """The lasting taints that keep a pod with these tolerations off the node."""
+    return [
+        taint
+        for taint in node.taints
+        if taint.get("effect") in EXCLUDING_EFFECTS
+        and not str(taint.get("key")).startswith(_PASSING)
+        and not any(tolerates(toleration, taint) for toleration in tolerations)
+    ]
+
+
+def _holds(wish: Wish, node: Node) -> bool:
+    match wish:
+        case MemberWish():
+            return wish.map != "nodeSelector" or bool(node.labels.get(wish.key) == wish.value)
+        case RequiredWish():
+            return _some_term(wish.terms, node)
+        case CapacityWish():
+            return wish.condition is None or _some_term(wish.condition, node)
+    return True
+
+
+def _some_term(terms: Iterable[Term], node: Node) -> bool:
+    return any(
+        not node_affinity.is_empty(term)
+        and node_affinity.failed(term, node.labels, node.name) is None
+        for term in terms
+    )
