@@ -27,12 +27,10 @@ def merge(
     ledger: Ledger,
 ) -> list[Toleration]:
     """The pod's tolerations under the bundle and the capacity modes that apply."""
-    result = _without_prevented(bundle, pod.tolerations, capacity, around, ledger)
-    left = [t for t in result if not _filled_in(t, around.default_toleration_seconds)]
-    if bundle.specific:
-        result = with_seconds(result, bundle.specific)
+    own = _without_prevented(bundle, pod.tolerations, capacity, around, ledger)
+    result = with_seconds(own, bundle.specific) if bundle.specific else own
     for wish in bundle.tolerations:
-        result = _with_wish(wish, result, left, around.default_toleration_seconds, ledger)
+        result = _with_wish(wish, result, own, around.default_toleration_seconds, ledger)
     for settled in capacity:
         if settled.mode in ("Allow", "Prefer", "Constrain") and settled.capacity.taints:
             result = joined(result, settled.capacity.tolerations)
@@ -86,14 +84,14 @@ def _without_prevented(
 def _with_wish(
     wish: TolerationWish,
     result: list[Toleration],
-    left: Sequence[Toleration],
+    own: Sequence[Toleration],
     seconds: Mapping[str, int],
     ledger: Ledger,
 ) -> list[Toleration]:
-    """`result` with one wish in it; `left` is what the pod has of its own."""
+    """`result` with one wish in it; `own` is what the pod brought, and keeps."""
     toleration = wish.toleration
     if wish.is_default:
-        if wish.if_null and left:
+        if wish.if_null and not all(_filled_in(t, seconds) for t in own):
             ledger.note(wish, "kept", "the pod has tolerations of its own")
             return result
         for at, other in enumerate(result):
@@ -101,13 +99,12 @@ def _with_wish(
             if same_key and _filled_in(other, seconds) and covers(toleration, other):
                 ledger.note(wish, "set", "instead of the API server's default")
                 return [*result[:at], toleration, *result[at + 1 :]]
-    if toleration in left:
+    if toleration in own:
         ledger.note(wish, "kept", "the pod says so itself")
-    elif not covered(toleration, result):
+    elif not covered(toleration, own):
         ledger.note(wish, "set", "added")
-        return [*result, toleration]
     elif not wish.is_default and normal(toleration).effect == NO_EXECUTE:
         ledger.note(wish, "set", "put before what tolerates the same taint")
     else:
         ledger.note(wish, "kept", "the pod tolerates it already")
-    return result
+    return result if covered(toleration, result) else [*result, toleration]
