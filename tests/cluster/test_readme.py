@@ -1,0 +1,63 @@
+"""The README's five minutes on a real control plane; tests/test_docs.py has its offline part."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+@pytest.fixture
+def environ(
+    binaries: Mapping[str, Path], kubectl_path: Path, tmp_path: Path
+) -> Iterator[Mapping[str, str]]:
+    """A cache of the test's own, with the binaries that are built already."""
+    assets = tmp_path / "assets"
+    assets.mkdir()
+    for name, path in binaries.items():
+        (assets / name).symlink_to(path)
+    tools = [str(Path(sys.executable).parent), str(kubectl_path.parent), os.environ["PATH"]]
+    result = {
+        **os.environ,
+        "PATH": os.pathsep.join(tools),
+        "FAIRLEAD_CACHE": str(tmp_path / "cache"),
+        "KUBEBUILDER_ASSETS": str(assets),
+    }
+    yield result
+    # Whatever the test came to.
+    subprocess.run(["fairlead", "sandbox", "down", "--name", "tour"], env=result, check=True)
+
+
+def test_the_pod_of_the_readme_goes_where_it_says(
+    environ: Mapping[str, str], tmp_path: Path
+) -> None:
+    """To a spot node of the zone that it asked for, stamped with the policies."""
+    tour = README.read_text().partition("## Five minutes")[2].partition("\n## ")[0]
+    for name, text in re.findall(r"```yaml\n# (\S+)\n(.*?)```", tour, re.DOTALL):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (block,) = (
+        block
+        for block in re.findall(r"```console\n(.*?)```", tour, re.DOTALL)
+        if "sandbox up" in block
+    )
+    script = "\n".join(line[2:] for line in block.splitlines() if line.startswith("$ "))
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=tmp_path,
+        env=environ,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    # The shipped nodes take the zones in turn: odd ones are in europe-west4-b.
+    assert re.search(r"^mnist-worker-0 .* spot-[13] ", done.stdout, re.MULTILINE)
+    assert '"workers-on-spot":["capacity[spot]"]' in done.stdout
+    assert not (tmp_path / "cache" / "sandboxes").exists()
