@@ -1,0 +1,132 @@
+"""`fairlead check` says everything that is wrong with policies, where, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.files import POLICIES, Files
+from tests.policy_tests.writing import policy
+from webhook.cli.check import command
+from webhook.errors import UnreadableInput
+
+WARNED = policy("wide", "defaults: {tolerations: [{operator: Exists}]}")
+LOST = policy("lost", "overrides: {nodeSelector: {pool: nowhere}}")
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    """A folder with a class and a policy in which nothing is wrong."""
+    return Files(tmp_path, command)
+
+
+def test_good_policies_are_counted(files: Files) -> None:
+    """One line, and exit code 0."""
+    result = files.run(files.folder / "policies.yaml")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("1 policy, 1 class, hash ")
+    assert result.stdout.endswith(": no errors, no warnings\n")
+
+
+def test_every_error_has_its_line(files: Files) -> None:
+    """File, line, column, field and value; exit code 1."""
+    text = POLICIES.replace("Constrain", "constrain").replace("roles", "rolls")
+    bad = files.write("bad.yaml", text)
+    result = files.run(bad)
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith(f"{bad}:9:")
+    assert "rolls" in lines[0]
+    assert "'constrain' is not one of" in lines[1]
+    assert lines[-1] == "1 file: 2 errors, no warnings"
+
+
+def test_warnings_alone_are_no_failure_unless_strict(files: Files) -> None:
+    """Exit code 0, with --strict 1."""
+    wide = files.write("wide.yaml", WARNED)
+    result = files.run(wide)
+    assert result.exit_code == 0
+    assert f"{wide}:4:" in result.stdout
+    assert ": warning: spec.defaults.tolerations[0]: tolerates every taint" in result.stdout
+    assert result.stdout.endswith(": no errors, 1 warning\n")
+    assert files.run(wide, "--strict").exit_code == 1
+
+
+def test_several_paths_are_one_set(files: Files) -> None:
+    """A class of one file, named in another."""
+    user = policy("user", "overrides: {capacity: [{class: spot, mode: Allow}]}")
+    path = files.write("user.yaml", user)
+    assert files.run(path).exit_code == 1
+    assert files.run(path, files.folder / "policies.yaml").exit_code == 0
+
+
+def test_a_folder_is_read_and_so_is_standard_input(tmp_path: Path) -> None:
+    """As kubectl's -f has it."""
+    files = Files(tmp_path, command)
+    (tmp_path / "nodes.yaml").unlink()
+    assert files.run(tmp_path).stdout == files.run("-", stdin=POLICIES).stdout
+
+
+def test_with_nodes_it_says_what_leaves_none(files: Files) -> None:
+    """The concern at its place in the file, a table of how many are left, and exit code 1."""
+    lost = files.write("lost.yaml", LOST)
+    result = files.run(lost, files.folder / "policies.yaml", "--nodes", files.folder / "nodes.yaml")
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
+    assert lines[0] == (
+        f"{lost}:4:41: spec.overrides.nodeSelector.pool: pool=nowhere leaves none of the 3 nodes"
+    )
+    assert lines[2:6] == [
+        "        of 3 nodes       chosen  tolerated",
+        "class   spot                  2          2",
+        "policy  workers-on-spot       2          2",
+        "policy  lost                  0          0",
+    ]
+
+
+def test_nodes_that_leave_all_policies_alone_change_nothing(files: Files) -> None:
+    """Exit code 0."""
+    result = files.run(files.folder / "policies.yaml", "--nodes", files.folder / "nodes.yaml")
+    assert result.exit_code == 0
+
+
+def test_programs_get_everything(files: Files) -> None:
+    """Findings field by field, names, the whole hash, and each part's nodes."""
+    lost = files.write("lost.yaml", LOST)
+    nodes = files.folder / "nodes.yaml"
+    found = json.loads(files.run(lost, "--nodes", nodes, "-o", "json").stdout)
+    assert (found["errors"], found["warnings"], found["policies"]) == (1, 0, ["lost"])
+    assert found["findings"][0]["path"] == "spec.overrides.nodeSelector.pool"
+    assert found["nodes"]["total"] == 3
+    assert found["nodes"]["reach"][0]["part"] == "overrides"
+    assert len(found["hash"]) == 64
+    broken = files.write("broken.yaml", "kind: [")
+    found = json.loads(files.run(broken, "-o", "json").stdout)
+    assert (found["policies"], found["hash"], found["errors"]) == (None, None, 1)
+
+
+def test_no_policy_file_is_wrong_usage(tmp_path: Path) -> None:
+    """A path that is not there, or a folder without policies, would else check nothing."""
+    (tmp_path / "empty").mkdir()
+    files = Files(tmp_path, command)
+    result = files.run(tmp_path / "empty")
+    assert result.exit_code == 2
+    assert "no policy file" in result.stderr
+    assert files.run(tmp_path / "nothing").exit_code == 2
+    assert files.run().exit_code == 2
+
+
+def test_what_is_no_node_is_named(files: Files) -> None:
+    """The file of nodes is read as strictly as any other."""
+    path = files.folder / "policies.yaml"
+    for text, said in (
+        ("kind: Pod\nmetadata: {name: a}", "nodes.yaml:1:1: want Nodes"),
+        ("kind: Node\nmetadata: {name: a}\nspec: {taints: x}", "Node/a: spec.taints: want a list"),
+        ("", "no nodes in there"),
+    ):
+        nodes = files.write("nodes.yaml", text)
+        result = files.run(path, "--nodes", nodes)
+        assert isinstance(result.exception, UnreadableInput)
+        assert said in str(result.exception)

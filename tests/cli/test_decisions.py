@@ -1,0 +1,110 @@
+"""Replicas of which the same becomes are told together, others apart."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.files import POD, POLICIES, REJECTED, TF_JOB
+from tests.policy_tests.writing import policy
+from webhook.cli.decisions import MAX_REPLICAS, Replicas, decisions, steps
+from webhook.cli.offline import read_offline
+from webhook.errors import UnreadableInput
+
+FIRST_AND_THIRD = policy("some", "match: {replicaIndexes: [0, 2]}, defaults: {schedulerName: s}")
+JOB = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: sweep}
+spec:
+  completions: 4
+  completionMode: Indexed
+  template:
+    metadata: {labels: {fairlead.dev/run: sweep}}
+    spec: {containers: [{name: main}]}
+"""
+
+
+def decided(folder: Path, objects: str, policies: str = POLICIES) -> list[Replicas]:
+    (folder / "o.yaml").write_text(objects)
+    (folder / "p.yaml").write_text(policies)
+    return decisions(read_offline([folder / "o.yaml"], [folder / "p.yaml"], "ml", None))
+
+
+def test_replicas_that_are_alike_are_told_once(tmp_path: Path) -> None:
+    """Whatever their indexes."""
+    (found,) = decided(tmp_path, TF_JOB)
+    assert found.subject == "TFJob/mnist in ml, worker × 3"
+    assert found.replica_indexes == [0, 1, 2]
+    assert found.decision.policies == ("workers-on-spot",)
+
+
+def test_replicas_that_a_policy_tells_apart_are_told_apart(tmp_path: Path) -> None:
+    """By index; those that are alike need not be neighbours."""
+    found = decided(tmp_path, JOB, FIRST_AND_THIRD)
+    assert [each.subject for each in found] == [
+        "Job/sweep in ml, pods 0, 2 of 4",
+        "Job/sweep in ml, pods 1, 3 of 4",
+    ]
+    assert [each.decision.result for each in found] == ["placed", "unchanged"]
+
+
+def test_of_very_many_replicas_the_last_stands_for_the_rest(tmp_path: Path) -> None:
+    """No policy lists so many indexes."""
+    many = JOB.replace("completions: 4", f"completions: {MAX_REPLICAS + 500}")
+    some, others = decided(tmp_path, many, FIRST_AND_THIRD)
+    assert some.indexes == (0, 2)
+    assert len(others.indexes) == MAX_REPLICAS + 498
+
+
+def test_no_replicas_are_shown_as_one_would_be(tmp_path: Path) -> None:
+    """A workload that is scaled to nothing will be scaled up again."""
+    (found,) = decided(tmp_path, TF_JOB.replace("replicas: 3", "replicas: 0"))
+    assert found.subject == "TFJob/mnist in ml, worker × 0"
+    assert found.decision.result == "placed"
+
+
+def test_a_pod_from_the_cluster_is_decided_on_as_it_is(tmp_path: Path) -> None:
+    """With our stamp on it nothing is left to do; bound, its placement is what it is."""
+    (first,) = decided(tmp_path, POD)
+    again = first.patched()
+    (second,) = decided(tmp_path, json.dumps(again))
+    assert (second.decision.result, list(second.decision.patch)) == ("unchanged", [])
+    (bound,) = decided(tmp_path, POD + "  nodeName: steady-1\n")
+    assert {entry.outcome for entry in bound.decision.trace} == {"skipped"}
+
+
+def test_a_rejected_pod_stays_as_it_is(tmp_path: Path) -> None:
+    """There is no patch."""
+    (found,) = decided(tmp_path, POD + "  nodeSelector: {arch: arm64}\n", REJECTED)
+    assert not found.decision.allowed
+    assert found.patched() == found.arrival.pod
+
+
+def test_a_field_of_the_wrong_type_is_named_with_its_place(tmp_path: Path) -> None:
+    """File, line, column, object and whole path; of every pod at once."""
+    labels = POD.replace("run: mnist", "run: yes")
+    spread = JOB.replace("containers:", "nodeSelector: {spot: true}, containers:")
+    with pytest.raises(UnreadableInput) as caught:
+        decided(tmp_path, f"{labels}---\n{spread}")
+    first, second = caught.value.problems
+    assert first.startswith(f"{tmp_path}/o.yaml:6:")
+    assert "Pod/mnist: metadata.labels[fairlead.dev/run]: want a string" in first
+    assert second.startswith(f"{tmp_path}/o.yaml:18:33:")
+    assert "Job/sweep: spec.template.spec.nodeSelector.spot: want a string" in second
+    assert second.endswith("; put it in quotes")
+
+
+@pytest.mark.parametrize(
+    ("path", "wanted"),
+    [
+        ("metadata", ["metadata"]),
+        ("spec.tolerations[0].key", ["spec", "tolerations", 0, "key"]),
+        ("metadata.labels[a.b/c]", ["metadata", "labels", "a.b/c"]),
+    ],
+)
+def test_a_path_is_taken_apart(path: str, wanted: list[str | int]) -> None:
+    """A key in brackets may have dots in it."""
+    assert steps(path) == wanted

@@ -1,0 +1,184 @@
+"""`fairlead mutate` shows what pods would become, in each of its forms."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonpatch
+import pytest
+import yaml
+
+from tests.cli.files import POD, POLICIES, REJECTED, TF_JOB, WEB, Files
+from tests.policy_tests.writing import policy
+from webhook.cli.mutate import command
+
+ARM = POD.replace("spec:\n", "spec:\n  nodeSelector: {arch: arm64}\n")
+FIRST = policy("first", "match: {replicaIndexes: [0]}, defaults: {nodeSelector: {pool: a}}")
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    """A folder with policies and nodes."""
+    return Files(tmp_path, command)
+
+
+def test_a_diff_shows_what_changes(files: Files) -> None:
+    """Under a line that says what becomes of the pod; exit code 0."""
+    result = files.on(POD)
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[:3] == [
+        "Pod/mnist in research: placed by workers-on-spot",
+        "--- Pod/mnist",
+        "+++ Pod/mnist",
+    ]
+    assert "+  - key: spot" in lines
+    assert not [line for line in lines[3:] if line.startswith("-")]
+
+
+def test_a_diff_of_a_workload_is_of_its_template(files: Files) -> None:
+    """Without the labels that its controller adds to the pods."""
+    result = files.on(TF_JOB)
+    assert "--- TFJob/mnist spec.tfReplicaSpecs.Worker.template\n" in result.stdout
+    assert "training.kubeflow.org" not in result.stdout
+
+
+def test_pods_of_no_run_are_told_the_cure(files: Files) -> None:
+    """Most often the label is on the workload itself, where no pod gets it from."""
+    assert files.on(WEB).stdout == (
+        "Deployment/web in default: not part of a run: left as it is\n"
+        "  the label fairlead.dev/run is on the Deployment itself; pods get those of "
+        "spec.template.metadata.labels\n"
+    )
+    bare = files.on(POD.replace("labels:", "annotations:"))
+    assert "put the label fairlead.dev/run: NAME into metadata.labels" in bare.stdout
+
+
+def test_a_rejection_is_told_on_stderr(files: Files) -> None:
+    """With the policy, the field and the pod's own word; exit code 1."""
+    result = files.on(ARM, policies=[REJECTED])
+    assert result.exit_code == 1
+    assert result.stdout == "Pod/mnist in research: rejected\n"
+    assert result.stderr.startswith(
+        "rejected: Pod/mnist in research: fairlead: policy amd64-only: "
+        "requirements.nodeSelector[arch]: must be 'amd64'"
+    )
+
+
+def test_with_nodes_it_says_how_many_remain(files: Files) -> None:
+    """Before and after; of a pod that keeps its placement only how many there are."""
+    nodes = files.folder / "nodes.yaml"
+    assert "  nodes: before 1, after 2 of 3\n" in files.on(POD, "--nodes", nodes).stdout
+    assert "  nodes: 1 of 3\n" in files.on(WEB, "--nodes", nodes).stdout
+
+
+def test_names_are_one_line_for_each_kind_of_pods(files: Files) -> None:
+    """What becomes of them, and by which policies."""
+    result = files.on(f"{TF_JOB}---\n{WEB}---\n{POD}", "-o", "name")
+    assert [re.split(r"\s{2,}", line) for line in result.stdout.splitlines()] == [
+        ["TFJob/mnist in default, worker × 3", "placed", "workers-on-spot"],
+        ["Deployment/web in default", "not-a-run"],
+        ["Pod/mnist in research", "placed", "workers-on-spot"],
+    ]
+
+
+def test_patches_apply_to_the_pods(files: Files) -> None:
+    """One entry for each kind of pods, with the JSON Patch that the API server would get."""
+    (found,) = json.loads(files.on(POD, "-o", "patch").stdout)
+    assert (found["object"], found["namespace"], found["result"]) == (
+        "Pod/mnist",
+        "research",
+        "placed",
+    )
+    after = jsonpatch.apply_patch(yaml.safe_load(POD), found["patch"])
+    assert after["spec"]["tolerations"][0]["key"] == "spot"
+
+
+def printed(files: Files, objects: str, form: str, *policies: str) -> list[dict[str, Any]]:
+    result = files.on(objects, "-o", form, policies=policies)
+    if form == "yaml":
+        return list(yaml.safe_load_all(result.stdout))
+    whole = json.loads(result.stdout)
+    return whole["items"] if whole["kind"] == "List" else [whole]
+
+
+@pytest.mark.parametrize("form", ["yaml", "json"])
+def test_all_objects_are_printed_with_their_templates_mutated(files: Files, form: str) -> None:
+    """Those that make no pods too, as they were: the whole can be applied."""
+    service = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {selector: {v: 'y'}}\n"
+    found = printed(files, f"{service}---\n{TF_JOB}", form)
+    assert found[0] == yaml.safe_load(service)
+    template = found[1]["spec"]["tfReplicaSpecs"]["Worker"]["template"]
+    assert template["spec"]["tolerations"][0]["key"] == "spot"
+    assert list(template["metadata"]) == ["annotations"]
+    assert found[1]["spec"]["tfReplicaSpecs"]["Worker"]["replicas"] == 3
+
+
+def test_one_object_is_printed_as_itself(files: Files) -> None:
+    """Not as a List of one, as kubectl does it."""
+    assert json.loads(files.on(POD, "-o", "json").stdout)["kind"] == "Pod"
+
+
+def test_objects_whose_pods_would_be_rejected_are_left_out(files: Files) -> None:
+    """And named on stderr, with the rejection; exit code 1."""
+    result = files.on(f"{ARM}---\n{WEB}", "-o", "yaml", policies=[REJECTED])
+    assert [each["kind"] for each in yaml.safe_load_all(result.stdout)] == ["Deployment"]
+    assert "note: not printed, for its pods would be rejected: Pod/mnist\n" in result.stderr
+    assert result.exit_code == 1
+
+
+def test_of_replicas_that_differ_the_template_is_the_most_common(files: Files) -> None:
+    """It can only be one of them, and stderr says which."""
+    result = files.on(TF_JOB, "-o", "yaml", policies=[FIRST])
+    (found,) = yaml.safe_load_all(result.stdout)
+    assert "nodeSelector" not in found["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]
+    assert "worker 1-2 of 3: the template is printed as these pods would be" in result.stderr
+
+
+def test_what_is_printed_gives_no_second_change(files: Files) -> None:
+    """What was mutated once is unchanged when it comes again."""
+    first = files.on(f"{TF_JOB}---\n{POD}", "-o", "yaml")
+    second = files.on(first.stdout, "-o", "yaml")
+    assert second.stdout == first.stdout
+    names = files.on(first.stdout, "-o", "name").stdout
+    assert "placed" not in names
+    assert names.count("unchanged") == 2
+
+
+def test_warnings_are_told_on_stderr(files: Files) -> None:
+    """As kubectl shows them, with whom they are about."""
+    slip = POD.replace("run: mnist", "run: mnist, fairlead.dev/kind: expriment")
+    result = files.on(slip)
+    assert "warning: Pod/mnist in research: label fairlead.dev/kind: 'expriment'" in result.stderr
+
+
+def test_objects_come_from_standard_input(files: Files) -> None:
+    """As kubectl prints them."""
+    result = files.run("-f", "-", "--policies", files.folder / "policies.yaml", stdin=POD)
+    assert result.stdout.startswith("Pod/mnist in research: placed")
+
+
+def test_labels_that_nobody_knows_are_told(files: Files) -> None:
+    """A policy that asks for the namespace's labels would else silently not apply."""
+    asks = policy(
+        "asks", "match: {namespaceSelector: {matchLabels: {a: b}}}, defaults: {schedulerName: s}"
+    )
+    assert files.on(POD, policies=[asks]).stderr.startswith("note: the labels of namespace")
+
+
+def test_wrong_usage_is_told(files: Files) -> None:
+    """Exit code 2 for a file that is not there, or an option that is missing."""
+    assert files.run("-f", files.folder / "nothing.yaml", "--policies", ".").exit_code == 2
+    assert files.run("-f", files.folder / "nodes.yaml").exit_code == 2
+
+
+def test_the_policies_of_several_paths_are_one_set(files: Files) -> None:
+    """A class in one file, a policy about it in another."""
+    classes, policies = POLICIES.split("---\n", 1)
+    one, other = files.write("classes.yaml", classes), files.write("only.yaml", policies)
+    source = files.write("pod.yaml", POD)
+    result = files.run("-f", source, "--policies", one, "--policies", other, "-o", "name")
+    assert "workers-on-spot" in result.stdout

@@ -1,0 +1,97 @@
+"""What decisions need is read from files, and what is not known is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.files import NODES, POD, POLICIES
+from tests.policy_tests.writing import policy
+from webhook.cli.offline import Offline, read_nodes, read_offline, read_policies
+from webhook.errors import UnreadableInput
+
+BATCH = policy(
+    "batch",
+    "match: {namespaceSelector: {matchLabels: {tier: batch}}}, defaults: {schedulerName: s}",
+)
+NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: research, labels: {tier: batch}}\n"
+CLASSES = """\
+kind: PriorityClass
+metadata: {name: high}
+value: 100
+globalDefault: true
+---
+kind: PriorityClass
+metadata: {name: normal}
+value: 10
+globalDefault: true
+---
+kind: PriorityClass
+metadata: {name: low}
+value: 1
+"""
+
+
+def read(folder: Path, objects: str, policies: str = POLICIES, file: str = "") -> Offline:
+    for name, text in (("o.yaml", objects), ("p.yaml", policies), ("n.yaml", file)):
+        (folder / name).write_text(text)
+    namespaces = folder / "n.yaml" if file else None
+    return read_offline([folder / "o.yaml"], [folder / "p.yaml"], "mine", namespaces)
+
+
+def test_an_objects_own_namespace_goes_first(tmp_path: Path) -> None:
+    """The option is for objects that name none."""
+    offline = read(tmp_path, POD + "---\nkind: Pod\napiVersion: v1\n")
+    assert [offline.namespace_of(each) for each in offline.templates] == ["research", "mine"]
+
+
+def test_namespaces_and_priority_classes_among_the_objects_count(tmp_path: Path) -> None:
+    """They are there before the pods in the cluster, too; of two defaults the lower value is."""
+    offline = read(tmp_path, f"{POD}---\n{NAMESPACE}---\n{CLASSES}", BATCH)
+    assert offline.labels_of("research") == {
+        "kubernetes.io/metadata.name": "research",
+        "tier": "batch",
+    }
+    assert offline.cluster.default_priority_class == "normal"
+    assert offline.unknown_namespaces() == []
+
+
+def test_the_same_is_read_from_a_file(tmp_path: Path) -> None:
+    """As `kubectl get ns,priorityclass -o yaml` prints it."""
+    offline = read(tmp_path, POD, BATCH, f"{NAMESPACE}---\n{CLASSES}")
+    assert offline.labels_of("research")["tier"] == "batch"
+    assert offline.cluster.default_priority_class == "normal"
+
+
+def test_labels_that_policies_ask_for_and_nobody_knows_are_told(tmp_path: Path) -> None:
+    """Each namespace once, with the policies and the cure; silent if no policy asks."""
+    offline = read(tmp_path, f"{POD}---\n{POD}", BATCH)
+    (told,) = offline.unknown_namespaces()
+    assert told.startswith(
+        "the labels of namespace research are not known, and policy batch asks for them: "
+    )
+    assert read(tmp_path, POD).unknown_namespaces() == []
+
+
+def test_objects_that_make_no_pods_are_an_error(tmp_path: Path) -> None:
+    """With what there was instead."""
+    for text, there in (
+        ("kind: Service\n---\nkind: Service", "only 2 Services"),
+        ("", "nothing"),
+    ):
+        with pytest.raises(UnreadableInput, match=there):
+            read(tmp_path, text)
+
+
+def test_a_folder_without_policies_is_an_error(tmp_path: Path) -> None:
+    """It is a slip in the path, far more often than it is meant."""
+    with pytest.raises(UnreadableInput, match="no policy file"):
+        read_policies([tmp_path])
+
+
+def test_nodes_are_read_in_their_order(tmp_path: Path) -> None:
+    """A List, as kubectl prints it."""
+    file = tmp_path / "nodes.yaml"
+    file.write_text(NODES)
+    assert [node.name for node in read_nodes(file)] == ["spot-1", "spot-2", "steady-1"]

@@ -1,0 +1,154 @@
+"""What becomes of the pods of some objects: a decision for each, and like ones together."""
+
+from __future__ import annotations
+
+import copy
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import jsonpatch
+
+from webhook.admission.advice import warnings
+from webhook.admission.arrival import Arrival
+from webhook.admission.engine import decide
+from webhook.errors import InvalidPod, UnreadableInput
+from webhook.policy.findings import path_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.admission.decision import Decision
+    from webhook.cli.offline import Offline
+    from webhook.cli.workloads.template import PodTemplate
+    from webhook.placement.shapes import JsonObject
+
+# Replicas of a template that are decided on one by one; those after them are taken to be like the
+# last. Policies tell replicas apart by index, and no policy lists a thousand.
+MAX_REPLICAS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """Pods of one template of which the same becomes.
+
+    indexes:         which of the template's pods they are
+    replica_indexes: those that their labels tell, each once
+    arrival:         the first of them, as the webhook would get it
+    warnings:        what its author would be warned of
+    """
+
+    template: PodTemplate
+    indexes: Sequence[int]
+    replica_indexes: Sequence[int]
+    arrival: Arrival
+    decision: Decision
+    warnings: Sequence[str]
+
+    @property
+    def subject(self) -> str:
+        """Who they are: `TFJob/mnist in research, worker × 3`."""
+        pods = self.template.describe(self.indexes)
+        title = f"{self.template.source.title} in {self.arrival.namespace}"
+        return f"{title}, {pods}" if pods else title
+
+    def patched(self) -> JsonObject:
+        """The first pod with the patch applied."""
+        pod = copy.deepcopy(self.arrival.pod)
+        result: JsonObject = jsonpatch.apply_patch(pod, copy.deepcopy(list(self.decision.patch)))
+        return result
+
+    def mutated(self) -> JsonObject:
+        """The template that would give the patched pod without any webhook."""
+        return self.template.mutated(self.indexes[0], self.patched())
+
+
+@dataclass(slots=True)
+class _Group:
+    arrival: Arrival
+    decision: Decision
+    indexes: list[int] = field(default_factory=list)
+    replica_indexes: set[int] = field(default_factory=set)
+
+
+def decisions(offline: Offline) -> list[Replicas]:
+    """The decision for every pod of every template, those of one template that are alike together.
+
+    Raises UnreadableInput with every pod whose fields have no pod's shape.
+    """
+    found: list[Replicas] = []
+    problems: list[str] = []
+    for template in offline.templates:
+        try:
+            found += _of_template(template, offline)
+        except InvalidPod as error:
+            source = template.source
+            path = (*template.path, *steps(error.field))
+            _, _, what = str(error).partition(": ")
+            if what.startswith("want a string"):
+                what += "; put it in quotes"
+            problems.append(f"{source.place(path)}: {source.title}: {path_text(path)}: {what}")
+    if problems:
+        raise UnreadableInput(problems)
+    return found
+
+
+def _of_template(template: PodTemplate, offline: Offline) -> list[Replicas]:
+    namespace = offline.namespace_of(template)
+    labels = offline.labels_of(namespace)
+    groups: list[_Group] = []
+    last = None
+    count = 1 if template.count is None else max(template.count, 1)
+    for index in range(min(count, MAX_REPLICAS)):
+        arrival = Arrival(template.pod(index), namespace, labels)
+        decision = decide(arrival, offline.policies, offline.cluster)
+        group = next((each for each in groups if _same(each.decision, decision)), None)
+        if group is None:
+            group = _Group(arrival, decision)
+            groups.append(group)
+        last = group.indexes
+        last.append(index)
+        if decision.identity and decision.identity.replica_index is not None:
+            group.replica_indexes.add(decision.identity.replica_index)
+    if last:
+        # The last one stands for those that are not looked at.
+        last.extend(range(MAX_REPLICAS, count))
+    return [
+        Replicas(
+            template,
+            tuple(group.indexes),
+            sorted(group.replica_indexes),
+            group.arrival,
+            group.decision,
+            warnings(group.arrival.pod, group.decision),
+        )
+        for group in groups
+    ]
+
+
+def _same(one: Decision, other: Decision) -> bool:
+    """Whether the same becomes of both pods, and for the same reasons; who they are may differ."""
+    return (
+        one.result == other.result
+        and one.reason == other.reason
+        and one.patch == other.patch
+        and one.warnings == other.warnings
+        and one.policies == other.policies
+        and one.trace == other.trace
+        and one.audited == other.audited
+    )
+
+
+def steps(path: str) -> list[str | int]:
+    """The steps of a field's path: spec.tolerations[0].key; a key in brackets is one step."""
+    found: list[str | int] = []
+    while path:
+        if path[0] == "[":
+            step, _, path = path[1:].partition("]")
+            found.append(int(step) if step.isdigit() else step)
+        else:
+            step = re.split(r"[.[]", path, maxsplit=1)[0]
+            found.append(step)
+            path = path[len(step) :]
+        path = path.removeprefix(".")
+    return found

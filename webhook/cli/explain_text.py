@@ -1,0 +1,195 @@
+"""The explanation of decisions as text for people, and as JSON for programs."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from webhook.admission.audit import report
+from webhook.admission.stamp import HASH_LENGTH
+from webhook.cli.explained import answers, audit_lines, surveys
+from webhook.cli.layout import shortened, table, wrapped
+from webhook.cli.mutate_text import coloured, cure, verdict
+from webhook.cli.workloads.template import ranges
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from webhook.cli.decisions import Replicas
+    from webhook.cli.explained import PolicyAnswer, Surveys
+    from webhook.placement.nodes import Node, Survey
+    from webhook.placement.trace import Entry
+    from webhook.policy.policy_set import PolicySet
+
+# Of a policy's description the first sentence, up to so many characters.
+_SENTENCE: Final = 60
+# A condition of many terms is cut: -o json has it whole.
+_CONDITION: Final = 200
+_OUTCOMES = {
+    "set": "green",
+    "lost": "yellow",
+    "dropped": "yellow",
+    "removed": "yellow",
+    "rejected": "red",
+}
+_ANSWERS = {"applies": "green", "audit": "cyan", "set aside": "yellow"}
+
+
+def lines(replicas: Replicas, policies: PolicySet, nodes: Sequence[Node] | None) -> Iterator[str]:
+    """The explanation, line by line."""
+    yield click.style(f"{replicas.subject}: ", bold=True) + coloured(replicas, verdict(replicas))
+    yield from table(_head(replicas), 2)
+    sections = [
+        (f"Policies (set {policies.hash[:HASH_LENGTH]})", _policies(replicas, policies)),
+        (_fields_title(replicas), _fields(replicas.decision.trace)),
+        ("If the policies under audit were enforced", _audit(replicas)),
+    ]
+    if nodes is not None:
+        found = surveys(replicas, nodes)
+        sections.append((_nodes_title(found), _nodes(found.last)))
+    for title, rows in sections:
+        if rows:
+            yield ""
+            yield "  " + click.style(title, bold=True)
+            yield from table(rows, 4)
+    if replicas.warnings:
+        yield ""
+        yield "  " + click.style("Warnings", bold=True)
+        for warning in replicas.warnings:
+            first, *more = wrapped(warning, 6)
+            yield f"    {first}"
+            yield from (f"      {line}" for line in more)
+
+
+def _head(replicas: Replicas) -> list[list[str]]:
+    template, decision = replicas.template, replicas.decision
+    place = template.source.place(template.path)
+    if not template.is_pod:
+        place += f" ({template.labels_path.removesuffix('.metadata.labels')})"
+    rows = [["from", place]]
+    identity = decision.identity
+    if identity is None:
+        rows.append(["cure", cure(template)])
+    else:
+        told = {
+            "run": identity.run or "-",
+            "kind": identity.kind,
+            "framework": identity.framework or "-",
+            "role": identity.role or "-",
+            "index": ranges(replicas.replica_indexes) or "-",
+            "coordinator": "yes" if identity.coordinator else "no",
+            "marked-by": identity.source,
+        }
+        rows.append(["identity", " ".join(f"{key}={value}" for key, value in told.items())])
+    if decision.result == "rejected":
+        rows.append(["because", decision.reason.removeprefix("fairlead: ")])
+    return rows
+
+
+def _policies(replicas: Replicas, policies: PolicySet) -> list[list[str]]:
+    return [
+        [click.style(each.answer, fg=_ANSWERS.get(each.answer)), each.name, _why(each)]
+        for each in answers(replicas, policies)
+    ]
+
+
+def _why(answer: PolicyAnswer) -> str:
+    """The condition or the reason; of a policy that counts, what it is for, in one sentence."""
+    if answer.answer in ("no", "set aside"):
+        return answer.why
+    return textwrap.shorten(answer.why.partition(". ")[0], _SENTENCE, placeholder=" …")
+
+
+def _fields_title(replicas: Replicas) -> str:
+    return "Fields" if replicas.decision.allowed else "Fields, of which none is changed"
+
+
+def _fields(trace: Sequence[Entry]) -> list[list[str]]:
+    """One row an entry; those of one field stand together, where the first of them stands."""
+    order = {field: at for at, field in enumerate(dict.fromkeys(e.field for e in trace))}
+    return [
+        [
+            click.style(entry.outcome, fg=_OUTCOMES.get(entry.outcome)),
+            f"{entry.policy}, {entry.part}" if entry.policy else "the pod itself",
+            f"{entry.field}: {entry.reason}",
+        ]
+        for entry in sorted(trace, key=lambda each: order[each.field])
+    ]
+
+
+def _audit(replicas: Replicas) -> list[list[str]]:
+    return [list(line) for line in audit_lines(replicas)]
+
+
+def _nodes_title(found: Surveys) -> str:
+    last = found.last
+    count = str(len(last.admitted)) if last.admitted else click.style("0", fg="red")
+    title = f"Nodes: {count} of {last.total} admit the pod"
+    if found.after is None:
+        return title
+    if found.after.admitted == found.before.admitted:
+        return f"{title}, the same as before"
+    return f"{title}, {len(found.before.admitted)} did before"
+
+
+def _nodes(survey: Survey) -> list[list[str]]:
+    width = len(str(survey.total))
+    rows = [
+        [f"{len(shut.nodes):{width}}", f"{_cut(shut.condition)}: {shortened(shut.nodes)}"]
+        for shut in survey.shut
+    ]
+    if survey.admitted:
+        count = click.style(f"{len(survey.admitted):{width}}", fg="green")
+        rows.insert(0, [count, f"open to it: {shortened(survey.admitted)}"])
+    return rows
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _CONDITION else f"{text[:_CONDITION]}…"
+
+
+def document(
+    decided: Sequence[Replicas], policies: PolicySet, nodes: Sequence[Node] | None
+) -> dict[str, Any]:
+    """The explanation of all decisions as JSON."""
+    return {
+        "set": policies.hash,
+        "pods": [_of_replicas(replicas, policies, nodes) for replicas in decided],
+    }
+
+
+def _of_replicas(
+    replicas: Replicas, policies: PolicySet, nodes: Sequence[Node] | None
+) -> dict[str, Any]:
+    template, decision = replicas.template, replicas.decision
+    result: dict[str, Any] = {
+        "object": template.source.title,
+        "namespace": replicas.arrival.namespace,
+        "pods": template.describe(replicas.indexes),
+        "indexes": list(replicas.indexes),
+        "place": template.source.place(template.path),
+        "identity": decision.identity._asdict() if decision.identity else None,
+        "result": decision.result,
+        "reason": decision.reason,
+        "policies": [each._asdict() for each in answers(replicas, policies)],
+        "trace": [entry._asdict() for entry in decision.trace],
+        "audited": report(decision.audited) if decision.audited else None,
+        "warnings": list(replicas.warnings),
+        "patch": list(decision.patch),
+    }
+    if nodes is not None:
+        found = surveys(replicas, nodes)
+        result["nodes"] = {
+            "before": _survey(found.before),
+            "after": _survey(found.after) if found.after else None,
+        }
+    return result
+
+
+def _survey(survey: Survey) -> dict[str, Any]:
+    return {
+        "admitted": list(survey.admitted),
+        "shut": [shut._asdict() for shut in survey.shut],
+    }

@@ -1,0 +1,215 @@
+"""What `fairlead mutate` prints of decisions."""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from webhook import names
+from webhook.cli.layout import table
+from webhook.cli.workloads.template import at
+from webhook.cli.yaml_out import yaml_documents, yaml_text
+from webhook.placement import nodes as nodes_of
+from webhook.placement import pod as pods
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from webhook.cli.decisions import Replicas
+    from webhook.cli.offline import Offline
+    from webhook.cli.workloads.template import PodTemplate
+    from webhook.placement.nodes import Node
+    from webhook.placement.shapes import JsonObject
+
+_COLOURS = {"placed": "green", "rejected": "red", "left-alone": "yellow"}
+# Set by the API server; noise in a diff.
+_NOT_SHOWN = ("managedFields",)
+
+
+def verdict(replicas: Replicas) -> str:
+    """What becomes of the pods, in a few words."""
+    decision = replicas.decision
+    match decision.result:
+        case "placed":
+            return f"placed by {', '.join(decision.policies) or 'its own request'}"
+        case "unchanged" if decision.policies:
+            return f"unchanged: it is as {', '.join(decision.policies)} would have it"
+        case "unchanged":
+            return "unchanged: no policy matches"
+        case "left-alone":
+            return f"left alone: {decision.reason}"
+        case "rejected":
+            return "rejected"
+    return "not part of a run: left as it is"
+
+
+def coloured(replicas: Replicas, text: str) -> str:
+    """`text` in the colour of what becomes of the pods."""
+    return click.style(text, fg=_COLOURS.get(replicas.decision.result))
+
+
+def cure(template: PodTemplate) -> str:
+    """How pods that belong to no run become a part of one."""
+    own = template.source.metadata.get("labels")
+    if not template.is_pod and isinstance(own, dict) and names.RUN in own:
+        return (
+            f"the label {names.RUN} is on the {template.source.kind} itself; "
+            f"pods get those of {template.labels_path}"
+        )
+    return f"to make it one, put the label {names.RUN}: NAME into {template.labels_path}"
+
+
+class Printer:
+    """Prints decisions; warnings, notes and rejections go to stderr."""
+
+    def __init__(
+        self, offline: Offline, decided: Sequence[Replicas], nodes: Sequence[Node] | None
+    ) -> None:
+        self._offline = offline
+        self._decided = decided
+        self._nodes = nodes
+
+    def notes(self) -> None:
+        """What could not be known."""
+        for line in self._offline.unknown_namespaces():
+            _tell("note", "yellow", line)
+
+    def diff(self) -> None:
+        """A unified diff of each template or pod, under a line that says what becomes of it."""
+        for number, each in enumerate(self._decided):
+            if number:
+                click.echo()
+            click.echo(click.style(f"{each.subject}: ", bold=True) + coloured(each, verdict(each)))
+            if each.decision.result == "not-a-run":
+                click.echo(f"  {cure(each.template)}")
+            if self._nodes is not None:
+                click.echo(f"  {self._left(each, self._nodes)}")
+            self._aside(each)
+            for line in _diff(each):
+                click.echo(line)
+
+    def names(self) -> None:
+        """One line for each kind of pods."""
+        rows = []
+        for each in self._decided:
+            row = [each.subject, coloured(each, each.decision.result)]
+            if self._nodes is not None:
+                row.append(self._left(each, self._nodes))
+            rows.append([*row, ", ".join(each.decision.policies)])
+        for line in table(rows, 0):
+            click.echo(line)
+        for each in self._decided:
+            self._aside(each)
+
+    def patches(self) -> None:
+        """The JSON Patch of each pod, as one JSON list."""
+        click.echo(json.dumps([self._patch(each) for each in self._decided], indent=2))
+        for each in self._decided:
+            self._aside(each)
+
+    def objects(self, *, as_json: bool) -> None:
+        """All objects, with their templates as the pods would be; those rejected are left out."""
+        for each in self._decided:
+            self._aside(each)
+        objects = [copy.deepcopy(each.value) for each in self._offline.objects]
+        left_out: set[int] = set()
+        for number, source in enumerate(self._offline.objects):
+            for template in self._offline.templates:
+                if template.source is source:
+                    groups = [each for each in self._decided if each.template is template]
+                    if all(each.decision.allowed for each in groups):
+                        objects[number] = _replaced(objects[number], _most(groups))
+                    else:
+                        left_out.add(number)
+        kept = [each for number, each in enumerate(objects) if number not in left_out]
+        if left_out:
+            titles = ", ".join(self._offline.objects[at].title for at in sorted(left_out))
+            _tell("note", "yellow", f"not printed, for its pods would be rejected: {titles}")
+        if not as_json:
+            click.echo(yaml_documents(kept), nl=False)
+            return
+        whole = {"apiVersion": "v1", "kind": "List", "items": kept} if len(kept) != 1 else kept[0]
+        click.echo(json.dumps(whole, indent=2, ensure_ascii=False))
+
+    def _aside(self, replicas: Replicas) -> None:
+        for line in replicas.warnings:
+            _tell("warning", "yellow", f"{replicas.subject}: {line}")
+        if not replicas.decision.allowed:
+            _tell("rejected", "red", f"{replicas.subject}: {replicas.decision.reason}")
+
+    def _left(self, replicas: Replicas, nodes: Sequence[Node]) -> str:
+        before = nodes_of.survey(pods.read(replicas.arrival.pod), nodes)
+        if replicas.decision.placement is None or not replicas.decision.allowed:
+            return f"nodes: {len(before.admitted)} of {before.total}"
+        after = nodes_of.survey(replicas.decision.placement, nodes)
+        left = str(len(after.admitted)) if after.admitted else click.style("0", fg="red")
+        return f"nodes: before {len(before.admitted)}, after {left} of {after.total}"
+
+    def _patch(self, replicas: Replicas) -> JsonObject:
+        result: JsonObject = {
+            "object": replicas.template.source.title,
+            "namespace": replicas.arrival.namespace,
+            "pods": replicas.template.describe(replicas.indexes),
+            "result": replicas.decision.result,
+            "patch": list(replicas.decision.patch),
+        }
+        if replicas.decision.reason:
+            result["reason"] = replicas.decision.reason
+        if self._nodes is not None:
+            placement = replicas.decision.placement or pods.read(replicas.arrival.pod)
+            result["nodes"] = list(nodes_of.survey(placement, self._nodes).admitted)
+        return result
+
+
+def _tell(word: str, colour: str, text: str) -> None:
+    click.secho(f"{word}: ", fg=colour, bold=True, nl=False, err=True)
+    click.echo(text, err=True)
+
+
+def _diff(replicas: Replicas) -> Iterator[str]:
+    if replicas.decision.result != "placed":
+        return
+    template = replicas.template
+    name = template.source.title
+    if not template.is_pod:
+        name += f" {template.labels_path.removesuffix('.metadata.labels')}"
+    lines = difflib.unified_diff(
+        _lines(template.template), _lines(replicas.mutated()), name, name, lineterm=""
+    )
+    colours = {"+": "green", "-": "red", "@": "cyan"}
+    for line in lines:
+        yield click.style(line, fg=colours.get(line[:1])) if line[:1] in colours else line
+
+
+def _lines(template: JsonObject) -> list[str]:
+    shown = {key: value for key, value in template.items() if key != "status"}
+    if isinstance(metadata := shown.get("metadata"), dict):
+        shown["metadata"] = {k: v for k, v in metadata.items() if k not in _NOT_SHOWN}
+    return yaml_text(shown).splitlines()
+
+
+def _most(groups: Sequence[Replicas]) -> Replicas:
+    """Of replicas that differ the most numerous: a template can only be one of them."""
+    most = max(groups, key=lambda each: len(each.indexes))
+    if len(groups) > 1:
+        _tell(
+            "note",
+            "yellow",
+            f"{most.subject}: the template is printed as these pods would be; "
+            "those of its other replicas differ",
+        )
+    return most
+
+
+def _replaced(value: JsonObject, replicas: Replicas) -> Any:
+    """The object with the replicas' template in it."""
+    path = replicas.template.path
+    mutated = replicas.mutated()
+    if not path:
+        return mutated
+    at(value, path[:-1])[path[-1]] = mutated
+    return value

@@ -1,0 +1,143 @@
+"""What a decision needs, from files instead of a cluster: policies, objects, namespaces, nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from webhook.admission.arrival import Cluster
+from webhook.cli.cluster_file import read_cluster_file
+from webhook.cli.objects import Object, counted, read_objects
+from webhook.cli.workloads.find import pod_templates
+from webhook.errors import UnreadableInput
+from webhook.placement import nodes as nodes_of
+from webhook.policy.load import load
+from webhook.server.folder import read_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from webhook.cli.workloads.template import PodTemplate
+    from webhook.placement.nodes import Node
+    from webhook.policy.policy_set import PolicySet
+
+_NAMESPACE_NAME = "kubernetes.io/metadata.name"
+
+
+@dataclass(frozen=True, slots=True)
+class Offline:
+    """Everything that was read. `namespaces` has the labels of those that are known.
+
+    `templates` are those of the objects, in order. `namespace` is for objects that give none.
+    """
+
+    policies: PolicySet
+    objects: Sequence[Object]
+    templates: Sequence[PodTemplate]
+    namespaces: Mapping[str, Mapping[str, str]]
+    cluster: Cluster
+    namespace: str
+
+    def namespace_of(self, template: PodTemplate) -> str:
+        """The namespace of the template's pods."""
+        return template.source.namespace or self.namespace
+
+    def labels_of(self, namespace: str) -> Mapping[str, str]:
+        """A namespace's labels; of one that is not known, the label that each of them has."""
+        return self.namespaces.get(namespace) or {_NAMESPACE_NAME: namespace}
+
+    def unknown_namespaces(self) -> list[str]:
+        """A line for each namespace whose labels are not known, though policies ask for them."""
+        asking = [
+            policy.name
+            for policy in self.policies.policies
+            if any(
+                condition.name == "namespaceSelector"
+                for block in (policy.match, *policy.exclude)
+                for condition in block.conditions
+            )
+        ]
+        if not asking:
+            return []
+        who = f"polic{'y' if len(asking) == 1 else 'ies'} {', '.join(asking)}"
+        used = dict.fromkeys(map(self.namespace_of, self.templates))
+        return [
+            f"the labels of namespace {name} are not known, and {who} asks for them: "
+            "give its Namespace with --namespaces, or with -f"
+            for name in used
+            if name not in self.namespaces
+        ]
+
+
+def read_offline(
+    objects: Sequence[Path], policies: Sequence[Path], namespace: str, namespaces: Path | None
+) -> Offline:
+    """Read everything.
+
+    Namespaces and PriorityClasses among the objects count as they would in the cluster, and go
+    before those of the file `namespaces`. Raises UnreadableInput, also if no object makes pods,
+    and InvalidDocuments.
+    """
+    policy_set = read_policies(policies)
+    found = read_objects(objects)
+    templates = [template for each in found for template in pod_templates(each)]
+    if not templates:
+        there = f"only {counted(found)}" if found else "nothing"
+        where = ", ".join(map(str, objects))
+        raise UnreadableInput([f"{where}: no object that makes pods in there, {there}"])
+    file = read_cluster_file(namespaces) if namespaces else None
+    default = _default_priority_class(found) or (file and file.default_priority_class)
+    known = {**(file.namespaces if file else {}), **_namespaces(found)}
+    return Offline(policy_set, found, templates, known, Cluster(default or ""), namespace)
+
+
+def read_policies(paths: Sequence[Path]) -> PolicySet:
+    """The set of all policy files at the paths. Raises UnreadableInput and InvalidDocuments."""
+    files: dict[str, bytes] = {}
+    for path in paths:
+        files |= read_folder(path)
+    if not files:
+        where = ", ".join(map(str, paths))
+        raise UnreadableInput([f"{where}: no policy file (*.yaml, *.yml, *.json) in there"])
+    return load(files).policies
+
+
+def read_nodes(path: Path) -> list[Node]:
+    """The nodes of a file, as `kubectl get nodes -o yaml` prints them. Raises UnreadableInput."""
+    found: list[Node] = []
+    problems: list[str] = []
+    for each in read_objects([path]):
+        if each.kind != "Node":
+            problems.append(f"{each.place()}: want Nodes, as kubectl prints them, not {each.title}")
+            continue
+        try:
+            found.append(nodes_of.read(each.value))
+        except nodes_of.InvalidNode as error:
+            problems.append(f"{each.place()}: {each.title}: {error}")
+    if not found and not problems:
+        problems.append(f"{path}: no nodes in there; see `kubectl get nodes -o yaml`")
+    if problems:
+        raise UnreadableInput(problems)
+    return found
+
+
+def _namespaces(objects: Sequence[Object]) -> dict[str, Mapping[str, str]]:
+    found: dict[str, Mapping[str, str]] = {}
+    for each in objects:
+        if (each.kind, each.value.get("apiVersion")) == ("Namespace", "v1"):
+            labels = each.metadata.get("labels")
+            texts = labels.items() if isinstance(labels, dict) else ()
+            own = {key: value for key, value in texts if isinstance(value, str)}
+            found[each.name] = {_NAMESPACE_NAME: each.name, **own}
+    return found
+
+
+def _default_priority_class(objects: Sequence[Object]) -> str | None:
+    """The name of the globalDefault PriorityClass; of several the one of the lowest value."""
+    defaults = [
+        (value if isinstance(value := each.value.get("value"), int) else 0, each.name)
+        for each in objects
+        if each.kind == "PriorityClass" and each.value.get("globalDefault") is True
+    ]
+    return min(defaults)[1] if defaults else None
