@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 import signal
 import sys
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
@@ -55,8 +56,14 @@ def saved(folder: Path) -> None:
     """Write the demo's files into a new folder, and say so."""
     save(folder)
     click.echo(f"{folder} has the demo's policies, their tests, its pods and its namespace")
-    for line in text.hints([(f"fairlead test {folder}", "the policies' tests")]):
-        click.echo(line)
+    name = shlex.quote(str(folder))
+    hints = (
+        (f"fairlead test {name}", "the policies' tests"),
+        (f"fairlead explain -f {name}/pods.yaml --policies {name}/policies", _TO_EXPLAIN[1]),
+        (f'eval "$(fairlead sandbox up --policies {name}/policies)"', _TO_KEEP[1]),
+        (f"kubectl create -f {name}/namespace.yaml -f {name}/pods.yaml", "the pods, for real"),
+    )
+    _print(["", *text.hints(hints)])
 
 
 def run(wanted: bool | None, *, as_json: bool) -> None:
