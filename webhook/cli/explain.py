@@ -53,7 +53,7 @@ def command(
       1  a pod would be rejected, or a file cannot be read
       2  wrong usage
     """
-    from webhook.cli import explain_text
+    from webhook.cli import explain_json, explain_text
     from webhook.cli.decisions import decisions
     from webhook.cli.offline import read_nodes, read_offline
 
@@ -64,7 +64,7 @@ def command(
         click.secho("note: ", fg="yellow", bold=True, nl=False, err=True)
         click.echo(note, err=True)
     if output == "json":
-        found = explain_text.document(decided, offline.policies, nodes)
+        found = explain_json.document(decided, offline.policies, nodes)
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))
     else:
         texts = ("\n".join(explain_text.lines(each, offline.policies, nodes)) for each in decided)

@@ -1,17 +1,16 @@
-"""The explanation of decisions as text for people, and as JSON for programs."""
+"""The explanation of a decision as text for people."""
 
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from webhook.admission.audit import report
 from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli.explained import answers, audit_lines, surveys
 from webhook.cli.layout import shortened, table, wrapped
-from webhook.cli.mutate_text import coloured, cure, verdict
+from webhook.cli.verdict import coloured, cure, verdict
 from webhook.cli.workloads.template import ranges
 
 if TYPE_CHECKING:
@@ -148,48 +147,3 @@ def _nodes(survey: Survey) -> list[list[str]]:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _CONDITION else f"{text[:_CONDITION]}…"
-
-
-def document(
-    decided: Sequence[Replicas], policies: PolicySet, nodes: Sequence[Node] | None
-) -> dict[str, Any]:
-    """The explanation of all decisions as JSON."""
-    return {
-        "set": policies.hash,
-        "pods": [_of_replicas(replicas, policies, nodes) for replicas in decided],
-    }
-
-
-def _of_replicas(
-    replicas: Replicas, policies: PolicySet, nodes: Sequence[Node] | None
-) -> dict[str, Any]:
-    template, decision = replicas.template, replicas.decision
-    result: dict[str, Any] = {
-        "object": template.source.title,
-        "namespace": replicas.arrival.namespace,
-        "pods": template.describe(replicas.indexes),
-        "indexes": list(replicas.indexes),
-        "place": template.source.place(template.path),
-        "identity": decision.identity._asdict() if decision.identity else None,
-        "result": decision.result,
-        "reason": decision.reason,
-        "policies": [each._asdict() for each in answers(replicas, policies)],
-        "trace": [entry._asdict() for entry in decision.trace],
-        "audited": report(decision.audited) if decision.audited else None,
-        "warnings": list(replicas.warnings),
-        "patch": list(decision.patch),
-    }
-    if nodes is not None:
-        found = surveys(replicas, nodes)
-        result["nodes"] = {
-            "before": _survey(found.before),
-            "after": _survey(found.after) if found.after else None,
-        }
-    return result
-
-
-def _survey(survey: Survey) -> dict[str, Any]:
-    return {
-        "admitted": list(survey.admitted),
-        "shut": [shut._asdict() for shut in survey.shut],
-    }

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from webhook import names
 from webhook.cli.layout import table
+from webhook.cli.verdict import coloured, cure, verdict
 from webhook.cli.workloads.template import at
 from webhook.cli.yaml_out import yaml_documents, yaml_text
 from webhook.placement import nodes as nodes_of
@@ -21,46 +21,11 @@ if TYPE_CHECKING:
 
     from webhook.cli.decisions import Replicas
     from webhook.cli.offline import Offline
-    from webhook.cli.workloads.template import PodTemplate
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
 
-_COLOURS = {"placed": "green", "rejected": "red", "left-alone": "yellow"}
 # Set by the API server; noise in a diff.
 _NOT_SHOWN = ("managedFields",)
-
-
-def verdict(replicas: Replicas) -> str:
-    """What becomes of the pods, in a few words."""
-    decision = replicas.decision
-    match decision.result:
-        case "placed":
-            return f"placed by {', '.join(decision.policies) or 'its own request'}"
-        case "unchanged" if decision.policies:
-            return f"unchanged: it is as {', '.join(decision.policies)} would have it"
-        case "unchanged":
-            return "unchanged: no policy matches"
-        case "left-alone":
-            return f"left alone: {decision.reason}"
-        case "rejected":
-            return "rejected"
-    return "not part of a run: left as it is"
-
-
-def coloured(replicas: Replicas, text: str) -> str:
-    """`text` in the colour of what becomes of the pods."""
-    return click.style(text, fg=_COLOURS.get(replicas.decision.result))
-
-
-def cure(template: PodTemplate) -> str:
-    """How pods that belong to no run become a part of one."""
-    own = template.source.metadata.get("labels")
-    if not template.is_pod and isinstance(own, dict) and names.RUN in own:
-        return (
-            f"the label {names.RUN} is on the {template.source.kind} itself; "
-            f"pods get those of {template.labels_path}"
-        )
-    return f"to make it one, put the label {names.RUN}: NAME into {template.labels_path}"
 
 
 class Printer:

@@ -1,0 +1,60 @@
+"""The explanation of decisions as JSON for programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.admission.audit import report
+from webhook.cli.explained import answers, surveys
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.cli.decisions import Replicas
+    from webhook.placement.nodes import Node, Survey
+    from webhook.policy.policy_set import PolicySet
+
+
+def document(
+    decided: Sequence[Replicas], policies: PolicySet, nodes: Sequence[Node] | None
+) -> dict[str, Any]:
+    """The explanation of all decisions as JSON."""
+    return {
+        "set": policies.hash,
+        "pods": [_of_replicas(replicas, policies, nodes) for replicas in decided],
+    }
+
+
+def _of_replicas(
+    replicas: Replicas, policies: PolicySet, nodes: Sequence[Node] | None
+) -> dict[str, Any]:
+    template, decision = replicas.template, replicas.decision
+    result: dict[str, Any] = {
+        "object": template.source.title,
+        "namespace": replicas.arrival.namespace,
+        "pods": template.describe(replicas.indexes),
+        "indexes": list(replicas.indexes),
+        "place": template.source.place(template.path),
+        "identity": decision.identity._asdict() if decision.identity else None,
+        "result": decision.result,
+        "reason": decision.reason,
+        "policies": [each._asdict() for each in answers(replicas, policies)],
+        "trace": [entry._asdict() for entry in decision.trace],
+        "audited": report(decision.audited) if decision.audited else None,
+        "warnings": list(replicas.warnings),
+        "patch": list(decision.patch),
+    }
+    if nodes is not None:
+        found = surveys(replicas, nodes)
+        result["nodes"] = {
+            "before": _survey(found.before),
+            "after": _survey(found.after) if found.after else None,
+        }
+    return result
+
+
+def _survey(survey: Survey) -> dict[str, Any]:
+    return {
+        "admitted": list(survey.admitted),
+        "shut": [shut._asdict() for shut in survey.shut],
+    }

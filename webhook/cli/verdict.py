@@ -1,0 +1,48 @@
+"""What becomes of pods, in a few words; and what those of no run are lacking."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from webhook import names
+
+if TYPE_CHECKING:
+    from webhook.cli.decisions import Replicas
+    from webhook.cli.workloads.template import PodTemplate
+
+_COLOURS = {"placed": "green", "rejected": "red", "left-alone": "yellow"}
+
+
+def verdict(replicas: Replicas) -> str:
+    """What becomes of the pods, in a few words."""
+    decision = replicas.decision
+    match decision.result:
+        case "placed":
+            return f"placed by {', '.join(decision.policies) or 'its own request'}"
+        case "unchanged" if decision.policies:
+            return f"unchanged: it is as {', '.join(decision.policies)} would have it"
+        case "unchanged":
+            return "unchanged: no policy matches"
+        case "left-alone":
+            return f"left alone: {decision.reason}"
+        case "rejected":
+            return "rejected"
+    return "not part of a run: left as it is"
+
+
+def coloured(replicas: Replicas, text: str) -> str:
+    """`text` in the colour of what becomes of the pods."""
+    return click.style(text, fg=_COLOURS.get(replicas.decision.result))
+
+
+def cure(template: PodTemplate) -> str:
+    """How pods that belong to no run become a part of one."""
+    own = template.source.metadata.get("labels")
+    if not template.is_pod and isinstance(own, dict) and names.RUN in own:
+        return (
+            f"the label {names.RUN} is on the {template.source.kind} itself; "
+            f"pods get those of {template.labels_path}"
+        )
+    return f"to make it one, put the label {names.RUN}: NAME into {template.labels_path}"
