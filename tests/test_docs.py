@@ -1,0 +1,115 @@
+"""What the documentation names is there, and what it shows is what comes out."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from webhook.cli import COMMANDS
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("policies/*.md")])
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+
+
+def name(path: Path) -> str:
+    """A path as test names show it."""
+    return str(path.relative_to(ROOT))
+
+
+def test_every_link_to_a_file_leads_somewhere() -> None:
+    """From every page, relative to that page."""
+    broken = [
+        (name(page), link)
+        for page in PAGES
+        for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text())
+        if ":" not in link and not (page.parent / link).exists()
+    ]
+    assert broken == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_command_that_is_named_is_there(page: Path) -> None:
+    """`fairlead X`, in code."""
+    text = page.read_text()
+    code = [*re.findall(r"```.*?```", text, re.DOTALL), *re.findall(r"`[^`\n]+`", text)]
+    named = set(re.findall(r"\bfairlead ([a-z]+)(?=[ `\n\"])", "\n".join(code)))
+    assert named <= set(COMMANDS)
+
+
+def test_every_target_of_make_that_is_named_is_there() -> None:
+    """`make X`, in code."""
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = {
+        target
+        for page in PAGES
+        for target in re.findall(r"[`$ ]make ([a-z][\w-]*)[`\n ]", page.read_text())
+        if f"`make {target}" in page.read_text() or f"$ make {target}" in page.read_text()
+    }
+    assert named
+    assert named <= targets
+
+
+def test_architecture_names_what_is_there() -> None:
+    """Every file and folder in it, from the top or below webhook/."""
+    named = re.findall(r"`([\w./]+(?:\.py|\.md|/))`", ARCHITECTURE.read_text())
+    missing = [
+        path
+        for path in named
+        if not any((ROOT / top / path).exists() for top in (".", "webhook"))
+        and not any((ROOT / "webhook").glob(f"*/{path}"))
+    ]
+    assert named
+    assert missing == []
+
+
+def test_architecture_names_every_package() -> None:
+    """So that nobody has to guess what a folder is for."""
+    text = ARCHITECTURE.read_text()
+    packages = [
+        path.parent
+        for path in (ROOT / "webhook").glob("*/__init__.py")
+        if path.parent.name != "__pycache__"
+    ]
+    assert [name(folder) for folder in packages if f"`{name(folder)}" not in text] == []
+
+
+def test_decisions_are_numbered_without_gaps() -> None:
+    """And each says its number again in its title."""
+    assert DECISIONS
+    for number, page in enumerate(DECISIONS, 1):
+        assert page.name.startswith(f"{number:04}-")
+        assert page.read_text().startswith(f"# {number}. ")
+
+
+def test_the_five_minutes_of_the_readme_are_as_it_says(tmp_path: Path) -> None:
+    """Its files and its offline commands give what it shows, to the letter."""
+    tour = README.read_text().partition("## Five minutes")[2].partition("\n## ")[0]
+    environ = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    run = 0
+    for kind, block in re.findall(r"```(yaml|console)\n(.*?)```", tour, re.DOTALL):
+        if kind == "yaml":
+            first, text = block.split("\n", 1)
+            file = tmp_path / first.removeprefix("# ")
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(text)
+            continue
+        for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
+            if command.startswith("fairlead ") and "sandbox" not in command:
+                done = subprocess.run(
+                    command.split(), cwd=tmp_path, env=environ, capture_output=True, text=True
+                )
+                assert (done.returncode, done.stderr) == (0, ""), command
+                assert done.stdout == shown, command
+                run += 1
+    assert run >= 4
