@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test test-unit test-laws test-cluster lint format lock bench clean
+.PHONY: help demo test test-unit test-laws fuzz test-cluster lint format lock bench clean
 
 help:
 	@echo 'make demo     set up, then show the webhook at work'
 	@echo 'make test     set up, then run every test, the real API server included'
+	@echo 'make fuzz     a million random reviews: FAIRLEAD_FUZZ_CASES=… for another number'
 	@echo 'make lint     ruff, mypy, import-linter'
 	@echo 'make format   let ruff rewrite the code'
 	@echo 'make bench    measure, and rewrite the tables of docs/benchmarks.md'
@@ -34,6 +35,11 @@ test-unit: $(STAMP)
 # The laws alone, with FAIRLEAD_EXAMPLES random cases for each.
 test-laws: $(STAMP)
 	$(BIN)/python -m pytest tests/laws --timeout=7200
+
+# Random reviews for about an hour on one core. FAIRLEAD_FUZZ_CASES says how many, CI takes 12,000.
+fuzz: export FAIRLEAD_FUZZ_CASES ?= 1000000
+fuzz: $(STAMP)
+	$(BIN)/python -m pytest tests/fuzz --timeout=86400
 
 test-cluster: $(STAMP)
 	$(BIN)/python -m pytest tests/cluster

@@ -1,0 +1,91 @@
+"""Hypothesis strategies: policies with more in them than the laws need."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from tests.fuzz.additions import GKE_SPOT, Addition, Json, at, fixed
+from tests.fuzz.pods import added
+from tests.laws.strategies import PREFERRED, REQUIRED, one, policy_lists
+from webhook import names
+
+RUNTIME_CLASS = "sandboxed"
+PARTS = ("defaults", "overrides", "requirements")
+_NOT_READY = {"key": names.TAINT_NOT_READY, "operator": "Exists", "effect": "NoExecute"}
+
+conditions: st.SearchStrategy[Addition] = fixed(
+    (at("spec", "enforcement"), "Audit"),
+    (at("spec", "match", "resources"), ["nvidia.com/gpu"]),
+    (at("spec", "match", "volumes"), ["persistentVolumeClaim", "emptyDir"]),
+    (at("spec", "match", "coordinator"), True),
+    (at("spec", "match", "coordinator"), False),
+    (at("spec", "match", "frameworks"), ["pytorch", "mpi"]),
+    (at("spec", "match", "replicaIndexes"), [0, 2]),
+    (at("spec", "match", "kinds"), ["core", "notebook"]),
+    (at("spec", "match", "namespaceSelector"), {"matchLabels": {"tier": "batch"}}),
+    (at("spec", "exclude"), [{"coordinator": True}, {"namespaces": ["wh?le"]}]),
+)
+wishes: st.SearchStrategy[Addition] = one(*PARTS).flatmap(
+    lambda part: fixed(
+        (at("spec", part, "nodeSelector", names.OS_LABEL), "linux"),
+        (at("spec", part, "nodeSelector", names.OS_LABEL), "windows"),
+        (at("spec", part, "nodeSelector", "a.b/c_d"), ""),
+        (at("spec", part, "nodeSelector", GKE_SPOT), "true"),
+        (at("spec", part, "runtimeClassName"), RUNTIME_CLASS),
+        (at("spec", part, "priorityClassName"), "high"),
+        (at("spec", part, "schedulerName"), "default-scheduler"),
+        (at("spec", part, "annotations", "a.b/c_d"), 'ü "~1/~0" \u2028'),
+        (at("spec", part, "annotations", "note"), ""),
+        (at("spec", part, "labels", "a.b/c_d"), ""),
+        (at("spec", part, "securityContext", "fsGroup"), 2000),
+        (at("spec", part, "securityContext", "seccompProfile"), {"type": "RuntimeDefault"}),
+        (at("spec", part, "securityContext", "supplementalGroups"), [1, 2]),
+        (at("spec", part, "securityContext", "runAsNonRoot"), True),
+        (at("spec", part, "tolerations"), [{**_NOT_READY, "tolerationSeconds": 9}]),
+        (at("spec", part, "tolerations"), [{"operator": "Exists"}]),
+        (at("spec", part, "tolerations"), [{"key": "spot"}, {"key": "spot", "value": "true"}]),
+        (
+            at("spec", part, "affinity", "podAntiAffinity", REQUIRED),
+            [
+                {
+                    "topologyKey": "zone",
+                    "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Exists"}]},
+                    "namespaceSelector": {},
+                }
+            ],
+        ),
+        (
+            at("spec", part, "affinity", "nodeAffinity", PREFERRED),
+            [
+                {"weight": 100, "preference": {"matchExpressions": [expression]}}
+                for expression in (
+                    {"key": "gen", "operator": "Gt", "values": ["5"]},
+                    {"key": "a.b/c_d", "operator": "DoesNotExist"},
+                )
+            ],
+        ),
+        (
+            at("spec", part, "topologySpreadConstraints"),
+            [
+                {
+                    "topologyKey": "zone",
+                    "whenUnsatisfiable": "DoNotSchedule",
+                    "maxSkew": 3,
+                    "minDomains": 2,
+                    "nodeAffinityPolicy": "Ignore",
+                    "labelSelector": {"matchLabels": {"app": "x"}},
+                }
+            ],
+        ),
+    )
+)
+
+
+@st.composite
+def policy_documents(draw: st.DrawFn, most: int = 4) -> list[Json]:
+    """PlacementPolicy documents, each valid; whether they are a set beside each other is open."""
+    documents: list[Json] = draw(policy_lists(most=most))
+    for document in documents:
+        for addition in draw(st.lists(st.one_of(wishes, wishes, conditions), max_size=3)):
+            added(document, addition)
+    return documents
