@@ -53,10 +53,11 @@ def test_replicas_that_a_policy_tells_apart_are_told_apart(tmp_path: Path) -> No
 
 def test_of_very_many_replicas_the_last_stands_for_the_rest(tmp_path: Path) -> None:
     """No policy lists so many indexes."""
-    many = JOB.replace("completions: 4", f"completions: {MAX_REPLICAS + 500}")
+    many = JOB.replace("completions: 4", f"completions: {2**31 - 1}")
     some, others = decided(tmp_path, many, FIRST_AND_THIRD)
-    assert some.indexes == (0, 2)
-    assert len(others.indexes) == MAX_REPLICAS + 498
+    assert (some.indexes, some.count) == ((0, 2), 2)
+    assert len(others.indexes) == MAX_REPLICAS - 2
+    assert others.subject == f"Job/sweep in ml, pods 1, 3-{2**31 - 2} of {2**31 - 1}"
 
 
 def test_no_replicas_are_shown_as_one_would_be(tmp_path: Path) -> None:

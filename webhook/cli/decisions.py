@@ -32,7 +32,8 @@ MAX_REPLICAS: Final = 1000
 class Replicas:
     """Pods of one template of which the same becomes.
 
-    indexes:         which of the template's pods they are
+    indexes:         which of the template's pods they are, as far as they were decided on
+    more:            how many more come after the last, and are taken to be like it
     replica_indexes: those that their labels tell, each once
     arrival:         the first of them, as the webhook would get it
     warnings:        what its author would be warned of
@@ -40,17 +41,27 @@ class Replicas:
 
     template: PodTemplate
     indexes: Sequence[int]
+    more: int
     replica_indexes: Sequence[int]
     arrival: Arrival
     decision: Decision
     warnings: Sequence[str]
 
     @property
+    def count(self) -> int:
+        """How many pods they are."""
+        return len(self.indexes) + self.more
+
+    @property
+    def pods(self) -> str:
+        """Which of the object's pods they are: `worker × 3`; empty for its only one."""
+        return self.template.describe(self.indexes, self.more)
+
+    @property
     def subject(self) -> str:
         """Who they are: `TFJob/mnist in research, worker × 3`."""
-        pods = self.template.describe(self.indexes)
         title = f"{self.template.source.title} in {self.arrival.namespace}"
-        return f"{title}, {pods}" if pods else title
+        return f"{title}, {self.pods}" if self.pods else title
 
     def patched(self) -> JsonObject:
         """The first pod with the patch applied."""
@@ -97,26 +108,23 @@ def _of_template(template: PodTemplate, offline: Offline) -> list[Replicas]:
     namespace = offline.namespace_of(template)
     labels = offline.labels_of(namespace)
     groups: list[_Group] = []
-    last = None
     count = 1 if template.count is None else max(template.count, 1)
-    for index in range(min(count, MAX_REPLICAS)):
+    decided = min(count, MAX_REPLICAS)
+    for index in range(decided):
         arrival = Arrival(template.pod(index), namespace, labels)
         decision = decide(arrival, offline.policies, offline.cluster)
         group = next((each for each in groups if _same(each.decision, decision)), None)
         if group is None:
             group = _Group(arrival, decision)
             groups.append(group)
-        last = group.indexes
-        last.append(index)
+        group.indexes.append(index)
         if decision.identity and decision.identity.replica_index is not None:
             group.replica_indexes.add(decision.identity.replica_index)
-    if last:
-        # The last one stands for those that are not looked at.
-        last.extend(range(MAX_REPLICAS, count))
     return [
         Replicas(
             template,
             tuple(group.indexes),
+            count - decided if group.indexes[-1] == decided - 1 else 0,
             sorted(group.replica_indexes),
             group.arrival,
             group.decision,

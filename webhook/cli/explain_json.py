@@ -32,7 +32,8 @@ def _of_replicas(
     result: dict[str, Any] = {
         "object": template.source.title,
         "namespace": replicas.arrival.namespace,
-        "pods": template.describe(replicas.indexes),
+        "pods": replicas.pods,
+        "count": replicas.count,
         "indexes": list(replicas.indexes),
         "place": template.source.place(template.path),
         "identity": decision.identity._asdict() if decision.identity else None,

@@ -72,7 +72,8 @@ class Printer:
 
     def patches(self) -> None:
         """The JSON Patch of each pod, as one JSON list."""
-        click.echo(json.dumps([self._patch(each) for each in self._decided], indent=2))
+        found = [self._patch(each) for each in self._decided]
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
         for each in self._decided:
             self._aside(each)
 
@@ -118,7 +119,7 @@ class Printer:
         result: JsonObject = {
             "object": replicas.template.source.title,
             "namespace": replicas.arrival.namespace,
-            "pods": replicas.template.describe(replicas.indexes),
+            "pods": replicas.pods,
             "result": replicas.decision.result,
             "patch": list(replicas.decision.patch),
         }
@@ -159,7 +160,7 @@ def _lines(template: JsonObject) -> list[str]:
 
 def _most(groups: Sequence[Replicas]) -> Replicas:
     """Of replicas that differ the most numerous: a template can only be one of them."""
-    most = max(groups, key=lambda each: len(each.indexes))
+    most = max(groups, key=lambda each: each.count)
     if len(groups) > 1:
         _tell(
             "note",

@@ -46,7 +46,7 @@ _OPTIONS = (
     click.option(
         "--namespaces",
         "namespaces_file",
-        type=_FILE,
+        type=click.Path(exists=True, path_type=Path, dir_okay=False),
         metavar="FILE",
         help="What `kubectl get ns,priorityclass -o yaml` prints: labels that policies ask for, "
         "and the default PriorityClass. Such objects may also be among those of -f.",

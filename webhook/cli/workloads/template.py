@@ -111,29 +111,32 @@ class PodTemplate:
         result = {**front, **self.template, "spec": pod["spec"]}
         return result | {"metadata": metadata} if metadata else result
 
-    def describe(self, indexes: Sequence[int] | None = None) -> str:
+    def describe(self, indexes: Sequence[int] | None = None, more: int = 0) -> str:
         """Which pods these are: `worker × 3`, or of some replicas `worker 0, 2-3 of 4`.
 
+        Without indexes all of them; `more` is how many more there are after the last of these.
         Empty for a single pod of an object that makes no other.
         """
         if self.count is None:
             return f"{self.part}, one a node" if self.part else "one pod a node"
-        if indexes is not None and len(indexes) < self.count:
-            text = f"{ranges(indexes)} of {self.count}"
+        if indexes is not None and len(indexes) + more < self.count:
+            text = f"{ranges(indexes, more)} of {self.count}"
             return f"{self.part} {text}" if self.part else f"pods {text}"
         if self.count == 1:
             return self.part
         return f"{self.part} × {self.count}" if self.part else f"{self.count} pods"
 
 
-def ranges(indexes: Sequence[int]) -> str:
-    """Rising numbers, those in a row as one: `0, 2-5, 7`."""
+def ranges(indexes: Sequence[int], more: int = 0) -> str:
+    """Rising numbers, and so many more after the last; those in a row as one: `0, 2-5, 7`."""
     rows: list[list[int]] = []
     for index in indexes:
         if rows and index == rows[-1][1] + 1:
             rows[-1][1] = index
         else:
             rows.append([index, index])
+    if rows:
+        rows[-1][1] += more
     return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in rows)
 
 
