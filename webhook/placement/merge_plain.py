@@ -33,13 +33,31 @@ def merge(
         changes["labels"] = _members(wishes, pod.labels, ledger, change=False)
     if wishes := bundle.members.get("annotations"):
         changes["annotations"] = _members(wishes, pod.annotations, ledger)
-    if wishes := bundle.members.get("securityContext"):
+    if wishes := _of_system(bundle, pod, ledger):
         changes["security_context"] = _members(wishes, pod.security_context, ledger)
     for wish in bundle.scalars:
         attribute, change = _scalar(wish, pod, default_priority_class, ledger)
         if change:
             changes[attribute] = wish.value
     return pod._replace(**changes) if changes else pod
+
+
+# The members of a pod's securityContext that the API server takes for either operating system;
+# windowsOptions are for Windows, all others for Linux (core/validation: ValidateOS).
+_ANY_SYSTEM = frozenset({"runAsNonRoot"})
+
+
+def _of_system(bundle: Bundle, pod: PodPlacement, ledger: Ledger) -> list[MemberWish]:
+    """The securityContext wishes that a pod of its operating system may have at all."""
+    result = []
+    for wish in bundle.members.get("securityContext", ()):
+        meant = "windows" if wish.key == "windowsOptions" else "linux"
+        if wish.key in _ANY_SYSTEM or pod.operating_system in ("", meant):
+            result.append(wish)
+        else:
+            reason = f"the API server refuses it for os.name {quoted(pod.operating_system)}"
+            ledger.note(wish, "skipped", reason)
+    return result
 
 
 def _members(

@@ -1,0 +1,36 @@
+"""Merging of fields that stand for themselves: the corners that the golden cases leave out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.laws.strategies import document
+from tests.laws.world import decided, patched, policy_set
+from webhook import names
+
+Json = dict[str, Any]
+BOTH = {"runAsUser": 1000, "runAsNonRoot": True, "windowsOptions": {"runAsUserName": "me"}}
+
+
+@pytest.mark.parametrize("part", ["defaults", "overrides", "requirements"])
+@pytest.mark.parametrize(
+    ("system", "expected"),
+    [
+        ("windows", {"runAsNonRoot", "windowsOptions"}),
+        ("linux", {"runAsNonRoot", "runAsUser"}),
+        ("", set(BOTH)),
+    ],
+)
+def test_a_security_context_of_another_system_is_skipped(
+    part: str, system: str, expected: set[str]
+) -> None:
+    """The API server would refuse the pod for it, and the trace says that it was skipped."""
+    spec: Json = {"containers": []} | ({"os": {"name": system}} if system else {})
+    pod: Json = {"metadata": {"labels": {names.RUN: "r"}}, "spec": spec}
+    compiled = policy_set([document("PlacementPolicy", "p", {part: {"securityContext": BOTH}})])
+    decision = decided(pod, compiled)
+    assert set(patched(pod, decision)["spec"]["securityContext"]) == expected
+    skipped = {e.field for e in decision.trace if e.outcome == "skipped"}
+    assert skipped == {f"securityContext[{key}]" for key in BOTH.keys() - expected}
