@@ -107,13 +107,14 @@ def test_programs_get_everything(files: Files) -> None:
     assert (found["policies"], found["hash"], found["errors"]) == (None, None, 1)
 
 
-def test_no_policy_file_is_wrong_usage(tmp_path: Path) -> None:
-    """A path that is not there, or a folder without policies, would else check nothing."""
+def test_no_policy_at_all_is_wrong_usage(tmp_path: Path) -> None:
+    """A path that is not there, or one without policies, would else check nothing."""
     (tmp_path / "empty").mkdir()
     files = Files(tmp_path, command)
     result = files.run(tmp_path / "empty")
     assert result.exit_code == 2
-    assert "no policy file" in result.stderr
+    assert "no policies and no classes in" in result.stderr
+    assert files.run(files.write("empty.yaml", "# later\n")).exit_code == 2
     assert files.run(tmp_path / "nothing").exit_code == 2
     assert files.run().exit_code == 2
 

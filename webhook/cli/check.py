@@ -60,14 +60,14 @@ def command(
     Exit codes:
       0  no errors (with --strict: no warnings either)
       1  errors, or a file cannot be read
-      2  wrong usage, or no policy file there
+      2  wrong usage, or no policy there
     """
     from webhook.cli import check_run, check_text
 
     checked = check_run.check(paths, nodes_file)
     if checked is None:
         where = ", ".join(map(str, paths))
-        raise click.UsageError(f"no policy file (*.yaml, *.yml, *.json) in {where}")
+        raise click.UsageError(f"no policies and no classes in {where} (*.yaml, *.yml, *.json)")
     if output == "json":
         click.echo(json.dumps(check_text.document(checked), indent=2, ensure_ascii=False))
     else:

@@ -47,7 +47,7 @@ class Checked:
 
 
 def check(paths: Sequence[Path], nodes_file: Path | None) -> Checked | None:
-    """Check the policies at the paths. None if there is no file. Raises UnreadableInput."""
+    """Check the policies at the paths. None if there is none, and no class. Raises UnreadableInput."""
     files: dict[str, bytes] = {}
     for path in paths:
         files |= {"<stdin>": sys.stdin.buffer.read()} if str(path) == "-" else read_folder(path)
@@ -59,6 +59,8 @@ def check(paths: Sequence[Path], nodes_file: Path | None) -> Checked | None:
     except InvalidDocuments as error:
         found = [each for each in error.findings if isinstance(each, Finding)]
         return Checked(sorted(files), found, None, None)
+    if not policies.policies and not policies.classes:
+        return None
     if nodes is None:
         return Checked(sorted(files), warnings, policies, None)
     feasible = feasibility(policies, nodes)
