@@ -47,7 +47,7 @@ def merge(
 _ANY_SYSTEM = frozenset({"runAsNonRoot"})
 
 
-def _of_system(bundle: Bundle, pod: PodPlacement, ledger: Ledger) -> list[MemberWish]:
+def _of_system(bundle: Bundle, pod: PodPlacement, ledger: Ledger) -> tuple[MemberWish, ...]:
     """The securityContext wishes that a pod of its operating system may have at all."""
     result = []
     for wish in bundle.members.get("securityContext", ()):
@@ -57,7 +57,7 @@ def _of_system(bundle: Bundle, pod: PodPlacement, ledger: Ledger) -> list[Member
         else:
             reason = f"the API server refuses it for os.name {quoted(pod.operating_system)}"
             ledger.note(wish, "skipped", reason)
-    return result
+    return tuple(result)
 
 
 def _members(
