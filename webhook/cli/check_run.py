@@ -47,7 +47,7 @@ class Checked:
 
 
 def check(paths: Sequence[Path], nodes_file: Path | None) -> Checked | None:
-    """Check the policies at the paths. None if there is none, and no class. Raises UnreadableInput."""
+    """Check the policies at the paths; None if they hold nothing. Raises UnreadableInput."""
     files: dict[str, bytes] = {}
     for path in paths:
         files |= {"<stdin>": sys.stdin.buffer.read()} if str(path) == "-" else read_folder(path)
