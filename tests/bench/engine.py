@@ -1,0 +1,95 @@
+"""Measures the engine alone: a review's bytes in, the answer's bytes out, in this process."""
+
+from __future__ import annotations
+
+import gc
+import random
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import orjson
+
+from tests.bench import pods, reviews
+from tests.bench.policies import files
+from webhook.admission import audit, review
+from webhook.admission.advice import warnings
+from webhook.admission.arrival import DEFAULT_TOLERATION_SECONDS, Arrival, Cluster
+from webhook.admission.engine import decide
+from webhook.policy.load import load
+from webhook.policy.policy_set import PolicySet
+
+POLICIES: Final = (1, 10, 100, 1000)
+SIZES: Final = (2_000, 10_000, 50_000)
+_MATCHING: Final = 2
+_UID: Final = "0df28fbd-5f0a-4c3c-9d43-9a3c1f9a0f11"
+_CLUSTER: Final = Cluster("", DEFAULT_TOLERATION_SECONDS)
+
+
+@dataclass(frozen=True)
+class EngineResult:
+    """Medians in microseconds, one a round, by (policies, size); real sizes of pods in bytes."""
+
+    rounds: dict[tuple[int, int], list[float]]
+    bytes_of: dict[int, int]
+
+
+def answer(body: bytes, policies: PolicySet) -> bytes:
+    """What the webhook does between reading a request and writing its answer."""
+    request = review.parse(body)
+    decision = decide(
+        Arrival(request.pod, request.namespace, reviews.NAMESPACE_LABELS, request.user),
+        policies,
+        _CLUSTER,
+    )
+    return review.answer(
+        request.uid,
+        allowed=decision.allowed,
+        message=decision.reason,
+        patch=decision.patch,
+        warnings=warnings(request.pod, decision),
+        audit=audit.annotations_of(decision, policies.hash),
+    )
+
+
+def body_of(size: int) -> bytes:
+    """The review of a pod of about `size` bytes."""
+    return reviews.review(reviews.as_sent(pods.manifest(size)), _UID)
+
+
+def measure(rounds: int, calls: int) -> EngineResult:
+    """Time `calls` calls for every number of policies and size of pod, in each of the rounds.
+
+    Within a round the combinations go in random order.
+    """
+    sets = {count: load(files(count, _MATCHING)).policies for count in POLICIES}
+    bodies = {size: body_of(size) for size in SIZES}
+    # As `fairlead serve` does: what is there to stay is walked by no collection.
+    gc.collect()
+    gc.freeze()
+    cells = [(count, size) for count in POLICIES for size in SIZES]
+    result: dict[tuple[int, int], list[float]] = {cell: [] for cell in cells}
+    try:
+        for at in range(rounds + 1):
+            for count, size in random.sample(cells, len(cells)):
+                figure = timed(lambda c=count, s=size: answer(bodies[s], sets[c]), calls)  # type: ignore[misc]
+                # Round 0 fills caches, and what the interpreter specialises.
+                if at:
+                    result[count, size].append(figure)
+    finally:
+        gc.unfreeze()
+    sizes = {size: len(orjson.dumps(reviews.as_sent(pods.manifest(size)))) for size in SIZES}
+    return EngineResult(result, sizes)
+
+
+def timed(call: Callable[[], object], calls: int) -> float:
+    """The median time of one call, in microseconds."""
+    clock = time.perf_counter_ns
+    durations = []
+    for _ in range(calls):
+        began = clock()
+        call()
+        durations.append(clock() - began)
+    return statistics.median(durations) / 1000

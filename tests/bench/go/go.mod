@@ -1,0 +1,3 @@
+module fairlead.dev/bench/fixed
+
+go 1.26.0
