@@ -167,6 +167,7 @@ SOUND: tuple[st.SearchStrategy[Addition], ...] = (
         (at("spec", "readinessGates"), [{"conditionType": "example.com/x"}]),
         (at("spec", "schedulingGates"), [{"name": "example.com/x"}]),
         (at("spec", "os"), {"name": "linux"}),
+        (at("spec", "os"), {"name": "windows"}),
         (at("spec", "resources"), {"limits": {"cpu": "1"}}),
         (at("spec", "priorityClassName"), "system-node-critical"),
         (at("spec", "nodeName"), "n1"),
@@ -178,6 +179,7 @@ SOUND: tuple[st.SearchStrategy[Addition], ...] = (
         (at("spec", "securityContext"), {"supplementalGroups": [], "runAsNonRoot": True}),
         (at("spec", "securityContext", "seccompProfile"), {"type": "RuntimeDefault"}),
         (at("spec", "securityContext", "sysctls"), [{"name": "a.b", "value": "1"}]),
+        (at("spec", "securityContext", "windowsOptions"), {"runAsUserName": "u"}),
         (at("spec", "nodeSelector"), {}),
         (at("spec", "nodeSelector"), None),
         (at("spec", "nodeSelector", LONG_KEY), LONG_LABEL),
@@ -215,7 +217,6 @@ ODD: tuple[st.SearchStrategy[Addition], ...] = (
     additions(at("metadata", "labels"), label_maps),
     additions(at("metadata", "annotations"), annotation_maps),
     fixed(
-        (at("spec", "os"), {"name": "windows"}),
         (at("spec", "runtimeClassName"), "absent"),
         (at("spec", "runtimeClassName"), "sandboxed"),
         (at("spec", "runtimeClassName"), ""),

@@ -41,6 +41,8 @@ wishes: st.SearchStrategy[Addition] = one(*PARTS).flatmap(
         (at("spec", part, "securityContext", "seccompProfile"), {"type": "RuntimeDefault"}),
         (at("spec", part, "securityContext", "supplementalGroups"), [1, 2]),
         (at("spec", part, "securityContext", "runAsNonRoot"), True),
+        (at("spec", part, "securityContext", "windowsOptions"), {"runAsUserName": "u"}),
+        (at("spec", part, "securityContext", "seLinuxOptions"), {"level": "s0"}),
         (at("spec", part, "tolerations"), [{**_NOT_READY, "tolerationSeconds": 9}]),
         (at("spec", part, "tolerations"), [{"operator": "Exists"}]),
         (at("spec", part, "tolerations"), [{"key": "spot"}, {"key": "spot", "value": "true"}]),

@@ -1,0 +1,128 @@
+"""One pod on the real API server, with the webhook and without, held against the engine offline."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import jsonpatch
+
+from tests.cluster.dry_runs import Answer
+from webhook import names
+from webhook.admission.advice import warnings
+from webhook.admission.arrival import Arrival, Cluster
+from webhook.admission.decision import Decision
+from webhook.admission.engine import decide
+from webhook.policy.policy_set import PolicySet
+
+Json = dict[str, Any]
+WITHOUT = "without"
+# The namespaces that the webhook serves, with their labels: in the second every pod is a run's.
+WITH: dict[str, dict[str, str]] = {
+    "ml-team": {"tier": "batch"},
+    "whole": {names.PLACE: names.PLACE_ALL, names.KIND: "core"},
+}
+DEFAULT_CLASS = "cluster-default"
+PRIORITIES = {
+    DEFAULT_CLASS: (7, "PreemptLowerPriority"),
+    "low": (-10, "PreemptLowerPriority"),
+    "high": (1000, "Never"),
+}
+OVERHEAD = {"cpu": "100m", "memory": "1Mi"}
+# The entries of the webhook's configuration, as the API server names them.
+ENTRIES = [f'admission webhook "{entry}.{names.GROUP}"' for entry in ("pods-0", "namespaces")]
+# What the API server makes up anew for each pod.
+VOLATILE = ("uid", "creationTimestamp", "managedFields", "namespace")
+
+
+@dataclass(frozen=True)
+class PolicyFile:
+    """Policies as one file, and the set that they make."""
+
+    text: str
+    policies: PolicySet
+
+
+@dataclass(frozen=True)
+class Case:
+    """One pod, what the API server made of it without us and with us, and the policies then."""
+
+    sent: Json
+    namespace: str
+    without: Answer
+    with_us: Answer
+    file: PolicyFile
+
+    def __str__(self) -> str:
+        lines = (
+            f"pod: {json.dumps(self.sent)}",
+            f"namespace: {self.namespace}",
+            f"without: {self.without.status} {self.without.body.get('message', '')}",
+            f"with us: {self.with_us.status} {self.with_us.body.get('message', '')}",
+            f"policies: {self.file.text}",
+        )
+        return "\n".join(lines)
+
+    def decision(self) -> Decision | None:
+        """What the engine says offline of the pod as it is without us; None if it is not asked.
+
+        The webhook is registered for pods with our own mark, and for namespaces as a whole.
+        """
+        metadata, labels = self.without.body["metadata"], WITH[self.namespace]
+        if names.RUN not in metadata.get("labels", {}) and names.PLACE not in labels:
+            return None
+        of_namespace = {**labels, "kubernetes.io/metadata.name": self.namespace}
+        arrival = Arrival(self.without.body, self.namespace, of_namespace, "fairlead-admin")
+        return decide(arrival, self.file.policies, Cluster(DEFAULT_CLASS))
+
+    def examine(self) -> str:
+        """Hold the two answers against each other; tell what became of the pod."""
+        if not self.without.accepted:
+            assert not self.with_us.accepted, self.without.message
+            return "refused either way"
+        assert self.with_us.status < 500, self.with_us.message
+        decision = self.decision()
+        said = [*self.without.warnings]
+        expected = self.without.body
+        if decision is not None:
+            said += warnings(self.without.body, decision)
+            if not decision.allowed:
+                assert not self.with_us.accepted
+                who, _, reason = self.with_us.message.partition(" denied the request: ")
+                assert (who, reason) in {(one, decision.reason) for one in ENTRIES}
+                return decision.result
+            expected = self._patched(decision)
+        assert self.with_us.accepted, self.with_us.message
+        assert comparable(self.with_us.body) == comparable(expected)
+        assert ours(self.with_us.warnings) == ours(said)
+        return "not asked" if decision is None else decision.result
+
+    def _patched(self, decision: Decision) -> Json:
+        pod: Json = copy.deepcopy(self.without.body)
+        pod = jsonpatch.apply_patch(pod, copy.deepcopy(list(decision.patch)))
+        spec = pod["spec"]
+        # Two admission plugins run again.
+        if "priority" not in spec:
+            spec["priority"], spec["preemptionPolicy"] = PRIORITIES[spec["priorityClassName"]]
+        if spec.get("runtimeClassName"):
+            spec["overhead"] = OVERHEAD
+        return pod
+
+
+def comparable(pod: Json) -> Json:
+    """The pod without what is made up anew each time, and without what means nothing."""
+    metadata = {key: value for key, value in pod["metadata"].items() if key not in VOLATILE}
+    if "generateName" in metadata:
+        del metadata["name"]
+    return {**pod, "metadata": metadata}
+
+
+def ours(texts: Iterable[str]) -> set[str]:
+    """Warnings but for the API server's own, which begin with a field: it may have one of a policy.
+
+    (A spread constraint without a labelSelector, say.)
+    """
+    return {text for text in texts if not text.startswith(("spec.", "metadata."))}

@@ -1,0 +1,79 @@
+"""Creates pods as dry runs, many at a time, and tells all that the API server answered."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import ssl
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+
+from webhook.sandbox.control_plane import ControlPlane
+
+Json = dict[str, Any]
+CONNECTIONS = 8
+_WARNING = re.compile(r'299 - "((?:[^"\\]|\\.)*)"')
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Status and object (a Status, if the pod was refused), and the texts of the warnings."""
+
+    status: int
+    body: Json
+    warnings: tuple[str, ...]
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the pod would have been created."""
+        return self.status == 201
+
+    @property
+    def message(self) -> str:
+        """Why the pod was refused."""
+        return str(self.body["message"])
+
+
+def dry_runs(
+    plane: ControlPlane, pods: Sequence[Json], namespaces: Callable[[int], Iterable[str]]
+) -> list[list[Answer]]:
+    """For each pod what came of it in each of its namespaces, which its number tells."""
+
+    async def all_of_them() -> list[list[Answer]]:
+        connector = aiohttp.TCPConnector(limit=CONNECTIONS, ssl=_context(plane))
+        async with aiohttp.ClientSession(plane.url, connector=connector) as session:
+            turns = asyncio.Semaphore(CONNECTIONS)
+
+            async def one(number: int, pod: Json) -> list[Answer]:
+                async with turns:
+                    return [await _dry_run(session, name, pod) for name in namespaces(number)]
+
+            return await asyncio.gather(*(one(number, pod) for number, pod in enumerate(pods)))
+
+    return asyncio.run(all_of_them())
+
+
+def _context(plane: ControlPlane) -> ssl.SSLContext:
+    credentials = plane.layout.credentials
+    context = ssl.create_default_context(cafile=str(credentials / "ca.crt"))
+    context.load_cert_chain(credentials / "admin.crt", credentials / "admin.key")
+    return context
+
+
+async def _dry_run(session: aiohttp.ClientSession, namespace: str, pod: Json) -> Answer:
+    path = f"/api/v1/namespaces/{namespace}/pods?dryRun=All"
+    body, headers = json.dumps(pod), {"Content-Type": "application/json"}
+    async with session.post(path, data=body, headers=headers) as response:
+        warnings = tuple(_texts(response.headers.getall("Warning", [])))
+        return Answer(response.status, await response.json(), warnings)
+
+
+def _texts(headers: Iterable[str]) -> Iterator[str]:
+    """The texts in Warning headers (RFC 7234, section 5.5), of which one may hold several."""
+    for header in headers:
+        for text in _WARNING.findall(header):
+            yield re.sub(r"\\(.)", r"\1", text)

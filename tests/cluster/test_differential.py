@@ -1,0 +1,124 @@
+"""Thousands of random pods on the real API server, each with and without the webhook."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.conftest import StartControlPlane
+from tests.cluster.differential import (
+    DEFAULT_CLASS,
+    OVERHEAD,
+    PRIORITIES,
+    WITH,
+    WITHOUT,
+    Case,
+    Json,
+    PolicyFile,
+)
+from tests.cluster.dry_runs import dry_runs
+from tests.cluster.rooms import Running
+from tests.fuzz.additions import ODD, SOUND, at
+from tests.fuzz.drawn import drawn
+from tests.fuzz.pods import added, whole_pods
+from tests.fuzz.policies import RUNTIME_CLASS, policy_documents
+from tests.fuzz.world import FILES
+from tests.laws.strategies import CLASSES
+from webhook import names
+from webhook.policy.load import load
+from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.webhook import start_webhook
+
+PODS = int(os.environ.get("FAIRLEAD_DIFFERENTIAL_PODS", "4000"))
+ROUNDS = PODS // 80  # a policy set each
+
+
+@pytest.fixture
+def plane(start_control_plane: StartControlPlane) -> ControlPlane:
+    """An API server with namespaces and PriorityClasses of this test's own."""
+    plane = start_control_plane(Settings(components=("etcd", "kube-apiserver")))
+    for name, labels in {WITHOUT: {}, **WITH}.items():
+        plane.create_namespace(name, labels)
+    for name, (value, preemption) in PRIORITIES.items():
+        plane.api.create(
+            "/apis/scheduling.k8s.io/v1/priorityclasses",
+            {
+                "metadata": {"name": name},
+                "value": value,
+                "preemptionPolicy": preemption,
+                "globalDefault": name == DEFAULT_CLASS,
+            },
+        )
+    plane.api.create(
+        "/apis/node.k8s.io/v1/runtimeclasses",
+        {"metadata": {"name": RUNTIME_CLASS}, "handler": "h", "overhead": {"podFixed": OVERHEAD}},
+    )
+    return plane
+
+
+def policy_files(count: int) -> Iterator[PolicyFile]:
+    """The policies that ship, and then random ones."""
+    shipped = "\n---\n".join(content.decode() for content in FILES.values())
+    yield PolicyFile(shipped, load({"p.yaml": shipped.encode()}).policies)
+    for documents in drawn(policy_documents(), count - 1):
+        text = "\n---\n".join(map(json.dumps, [*documents, *CLASSES]))
+        yield PolicyFile(text, load({"p.yaml": text.encode()}).policies)
+
+
+def write(file: PolicyFile, running: Running) -> None:
+    """Put the file in the place of the one before, and wait until the webhook serves it."""
+    draft = running.policies.with_suffix(".draft")
+    draft.write_text(file.text)
+    draft.replace(running.policies / "p.yaml")
+    while file.policies.hash[:12] not in running.readiness()["policies"]["reason"]:
+        pass
+
+
+def cases(plane: ControlPlane, running: Running, pods: Sequence[Json]) -> Iterator[Case]:
+    """All pods, a part of them under each of the sets."""
+    size = len(pods) // ROUNDS
+    served = list(WITH)
+    for number, file in enumerate(policy_files(ROUNDS)):
+        write(file, running)
+        part = pods[number * size : (number + 1) * size]
+        answers = dry_runs(plane, part, lambda nth: (WITHOUT, served[nth % len(served)]))
+        for nth, (sent, (without, with_us)) in enumerate(zip(part, answers, strict=True)):
+            yield Case(sent, served[nth % len(served)], without, with_us, file)
+
+
+def test_the_api_server_refuses_no_pod_for_our_sake_unless_a_policy_means_it(
+    plane: ControlPlane, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And what it stores is the pod that it would have stored, with the engine's patch applied."""
+    folder = tmp_path / "policies"
+    folder.mkdir()
+    pods = drawn(whole_pods(*SOUND, *SOUND, *ODD, most=4, run=False), PODS)
+    for number, pod in enumerate(pods):
+        # The API server's own to fill in.
+        del pod["spec"]["priority"]
+        if number % 100 == 0:
+            added(pod, (at("metadata", "annotations", names.MIRROR_POD), "m"))
+            pod["spec"]["nodeName"] = "n1"
+    running = Running(
+        start_webhook(plane, folder, namespaces=tuple(WITH), options=("--poll-interval", "0.1")),
+        folder,
+    )
+    became: Counter[str] = Counter()
+    failures = []
+    for case in cases(plane, running, pods):
+        try:
+            became[case.examine()] += 1
+        except AssertionError as error:
+            failures.append(f"{error}\n{case}")
+    counts = ", ".join(f"{what}: {became[what]:,}" for what in sorted(became))
+    with capsys.disabled():
+        print(f"\ndifferential: {became.total():,} pods under {ROUNDS} policy sets; {counts}")
+    assert not failures, "\n\n".join(failures[:5])
+    for result in ("placed", "unchanged", "left-alone", "rejected", "refused either way"):
+        assert became[result], result
+    assert became["refused either way"] + became["not asked"] < became.total() / 2
