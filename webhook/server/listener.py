@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import uvicorn
 
 from webhook.errors import ServingError
+from webhook.server.gather import GatheringProtocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -120,7 +121,7 @@ async def _ended(task: asyncio.Task[None], drain: Drain) -> None:
 def _config(app: ASGIApp, tls: ServerTls | None) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http="httptools",
+        http=GatheringProtocol,
         ws="none",
         lifespan="off",
         interface="asgi3",
