@@ -67,14 +67,15 @@ def main() -> None:
     parser.add_argument("--only", choices=PARTS, help="one part")
     arguments = parser.parse_args()
     effort = QUICK if arguments.quick else FULL
+    # Before the minutes of work, not after.
+    document.check(("engine", "layers", "cluster", "memory"))
     for part in [arguments.only] if arguments.only else PARTS:
         for name, text in PARTS[part](effort).items():
             text = f"{document.circumstances(effort.rounds)}\n\n{text}"
             sys.stdout.write(f"\n## {name}\n\n{text}\n\n")
             sys.stdout.flush()
             if not arguments.quick:
-                content = document.DOCUMENT.read_text()
-                document.DOCUMENT.write_text(document.rewrite(content, name, text))
+                document.write(name, text)
 
 
 if __name__ == "__main__":

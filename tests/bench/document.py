@@ -7,20 +7,36 @@ import os
 import platform
 import re
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from webhook.sandbox.modules import KUBERNETES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 
 
-def rewrite(document: str, part: str, text: str) -> str:
-    """The document with the text between the part's markers. Raises ValueError without them."""
+def check(parts: Iterable[str]) -> None:
+    """Raise ValueError if the document lacks the markers of one of the parts."""
+    content = DOCUMENT.read_text()
+    for part in parts:
+        _between(content, part)
+
+
+def write(part: str, text: str) -> None:
+    """Put the text between the part's markers. Raises ValueError without them."""
+    content = DOCUMENT.read_text()
+    first, last = _between(content, part)
+    DOCUMENT.write_text(f"{content[:first]}\n\n{text}\n\n{content[last:]}")
+
+
+def _between(content: str, part: str) -> tuple[int, int]:
+    """Where the part's text begins and ends."""
     begin, end = f"<!-- {part}: begin -->", f"<!-- {part}: end -->"
-    between = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-    if not between.search(document):
+    if begin not in content or end not in content:
         raise ValueError(f"{DOCUMENT.name} has no markers for {part}: {begin} and {end}")
-    return between.sub(lambda _: f"{begin}\n\n{text}\n\n{end}", document)
+    return content.index(begin) + len(begin), content.index(end)
 
 
 def circumstances(rounds: int) -> str:
