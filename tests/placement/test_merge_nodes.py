@@ -75,3 +75,16 @@ def test_a_pod_with_more_terms_than_can_be_computed_is_refused_with_the_count() 
     assert not decision.allowed
     assert "1100 terms, over 1024" in decision.reason
     assert decided(what, policy_set([policy(overrides={"labels": {"a": "b"}})])).allowed
+
+
+def test_a_default_with_which_there_would_be_too_many_terms_stands_back() -> None:
+    """It rejects nobody; the other defaults still apply, and a second call decides the same."""
+    what = pod(*(one_of(gen=f"{at}") for at in range(600)))
+    wishes = [{"class": "pool-b", "mode": "Constrain"}]
+    spec = {"defaults": {"capacity": wishes, "nodeSelector": {"rack": "r1"}}}
+    compiled = policy_set([policy(**spec)])
+    decision = decided(what, compiled)
+    after = patched(what, decision)
+    assert after["spec"]["nodeSelector"] == {"rack": "r1"}
+    assert any("capacity[pool-b]: stands back" in warning for warning in decision.warnings)
+    assert not decided(after, compiled).patch

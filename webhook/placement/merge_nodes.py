@@ -60,11 +60,11 @@ def choose(
     while True:
         candidates, kept = _applicable(bundle, pod, selector, named, spoken)
         defaults, dropped = candidates, list[NodeWish]()
-        result = with_wishes(base, candidates)
-        if not apart and not result.possible:
+        together = _beside(base, candidates)
+        if together is None or not (apart or together.possible):
             defaults, dropped = _standing(base, candidates)
-            result = with_wishes(base, defaults)
-        result = _pruned(result, pod)
+            together = with_wishes(base, defaults)
+        result = _pruned(together, pod)
         # A key is the pod's word as long as a term that names it is left: pruning may end that.
         left = named & node_affinity.keys(result.terms or ())
         if left == named:
@@ -178,13 +178,22 @@ def _pods_word(
     return None
 
 
+def _beside(base: Demand, defaults: Sequence[NodeWish]) -> Demand | None:
+    """`base` with defaults beside it; None if there would be more terms than can be computed."""
+    try:
+        return with_wishes(base, defaults)
+    except node_affinity.TooManyTerms:
+        return None
+
+
 def _standing(base: Demand, defaults: Sequence[NodeWish]) -> tuple[list[NodeWish], list[NodeWish]]:
     """The defaults beside which a node is left, taken one after the other, and the others."""
     result: list[NodeWish] = []
     dropped: list[NodeWish] = []
     for wish in defaults:
         limits = isinstance(wish, MemberWish) or condition_of(wish) is not None
-        stands = not limits or with_wishes(base, [*result, wish]).possible
+        together = _beside(base, [*result, wish])
+        stands = together is not None and (not limits or together.possible)
         (result if stands else dropped).append(wish)
     return result, dropped
 
