@@ -60,11 +60,13 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
 
 def covers(broad: Toleration, narrow: Toleration) -> bool:
     """Whether every taint that `narrow` admits is admitted by `broad` too, seconds aside."""
+    # Most pairs differ here already, and every decision asks for several.
+    key, effect = broad.get("key"), broad.get("effect")
+    if (key and key != narrow.get("key")) or (effect and effect != narrow.get("effect")):
+        return False
     b, n = normal(broad), normal(narrow)
     if b.reach == n.reach:
         return True
-    if (b.effect and b.effect != n.effect) or (b.key and b.key != n.key):
-        return False
     if b.operator == "Exists":
         return n.operator in ("Exists", "Equal")
     return b.operator == "Equal" == n.operator and bool(b.key) and b.value == n.value
