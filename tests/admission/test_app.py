@@ -436,3 +436,11 @@ def test_a_pod_that_is_nested_too_deeply_is_a_400() -> None:
     answer = Webhook(policy_set(PINNED)).post(json.dumps(review(bad)).encode())
     assert answer.status == 400
     assert b"nested too deeply" in answer.body
+
+
+def test_a_reason_never_repeats_a_name_as_long_as_a_body() -> None:
+    """A namespace that nobody knows is named, as far as a person would read it."""
+    answer = Webhook(policy_set(SPOT)).post(review(namespace="n" * 100_000))
+    assert answer.status != 200
+    assert b"nnn" in answer.body
+    assert len(answer.body) < 1100

@@ -191,7 +191,7 @@ def test_nodes_say_what_shuts_the_pod_out() -> None:
         return list(failure.because)
 
     assert because("") == [
-        "spot-1: taint spot=true:NoSchedule: the pod does not tolerate it",
+        "spot-1: untolerated taint spot=true:NoSchedule: the node has it",
         "steady-1: nothing shuts the pod out",
     ]
     assert (

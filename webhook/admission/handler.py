@@ -65,8 +65,16 @@ def problem(status: int, result: str, reason: str, *, retry: bool = False) -> Re
 
     A pod is refused with 200 and a review. Any other status says that there is no decision.
     """
-    text = f"fairlead: {reason}\n"
+    text = f"fairlead: {_shortened(reason)}\n"
     return Reply(status, result, text.encode("utf-8", "backslashreplace"), retry)
+
+
+# The last line of defence against a review whose names are as long as a body may be.
+_REASON_LIMIT = 1000
+
+
+def _shortened(reason: str) -> str:
+    return reason if len(reason) <= _REASON_LIMIT else f"{reason[:_REASON_LIMIT]}…"
 
 
 class Handler:
@@ -105,13 +113,15 @@ class Handler:
                 labels = await self._namespaces.labels(request.namespace)
             return self._decide(request, labels, began)
         except (InvalidReview, InvalidPod) as error:
-            _logger.warning("invalid review", extra={"uid": uid, "reason": str(error)})
+            _logger.warning("invalid review", extra={"uid": uid, "reason": _shortened(str(error))})
             return problem(400, "invalid", str(error))
         except RecursionError:
             _logger.warning("invalid review", extra={"uid": uid, "reason": "nested too deeply"})
             return problem(400, "invalid", "the pod is nested too deeply")
         except NotSynced as error:
-            _logger.warning("not ready to decide", extra={"uid": uid, "reason": str(error)})
+            _logger.warning(
+                "not ready to decide", extra={"uid": uid, "reason": _shortened(str(error))}
+            )
             return problem(503, "not-synced", str(error), retry=True)
         except Exception:
             # Whatever it is, it is no answer: with a 200 a pod would go where no policy wants it.
