@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -16,7 +17,7 @@ PARTS: tuple[Part, ...] = ("requirements", "overrides", "defaults")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
+class Wish(ABC):
     """One wish. `if_null`: only where the pod has nothing at all in the field (IsNull)."""
 
     policy: str
@@ -24,9 +25,9 @@ class Wish:
     if_null: bool = False
 
     @cached_property
+    @abstractmethod
     def field(self) -> str:
         """The field's path as policy files write it, with the key in brackets."""
-        raise NotImplementedError(type(self))
 
     @property
     def is_default(self) -> bool:
