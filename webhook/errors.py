@@ -4,6 +4,7 @@ FairleadError
 ├── InvalidDocuments      policy files that cannot be read as such: carries every finding
 ├── InvalidReview         a request body that is no AdmissionReview of a pod: answered with 400
 ├── InvalidPod            a pod whose placement fields have no pod's shape: carries the field
+├── InvalidRun            a Run that no pods can be made of: carries every finding
 ├── UnreadableInput       a file or folder that was named cannot be read: carries every problem
 ├── ServingError          an address or a certificate that cannot be served with
 ├── NotSynced             what a decision needs is not known yet: answered with 503
@@ -41,6 +42,14 @@ class InvalidPod(FairleadError):
     def __init__(self, field: str, wanted: str, seen: object) -> None:
         self.field = field if len(field) <= 200 else f"{field[:200]}…"
         super().__init__(f"{self.field}: want {wanted}, not {type(seen).__name__}")
+
+
+class InvalidRun(FairleadError):
+    """A Run of which no pods can be made. `problems` are lines: field path, what is wrong, cure."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
 
 
 class UnreadableInput(FairleadError):

@@ -22,6 +22,17 @@ PLACE_ALL: Final = "all"
 CAPACITY: Final = f"{GROUP}/capacity"
 PLACEMENT: Final = f"{GROUP}/placement"
 
+# The controller's own, on what it makes for a Run: the label by which it selects, the Run's uid,
+# and which attempt of its role a pod belongs to (an annotation).
+MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+MANAGER: Final = "fairlead"
+RUN_UID: Final = f"{GROUP}/run-uid"
+ATTEMPT: Final = f"{GROUP}/attempt"
+
+# The resource of the Run kind.
+RUN_KIND: Final = "Run"
+RUNS: Final = "runs"
+
 KINDS: Final = ("experiment", "job", "build", "notebook", "tensorboard", "service", "core")
 DEFAULT_KIND: Final = "job"
 FRAMEWORKS: Final = (

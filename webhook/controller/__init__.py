@@ -1,0 +1,1 @@
+"""The controller: Runs become their replica pods."""

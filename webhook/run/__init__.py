@@ -1,0 +1,1 @@
+"""The Run, pure: its model, its replicas, and what to do about them now."""

@@ -1,0 +1,81 @@
+"""A run's replicas as its framework sees them: who there is, and under which address."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from webhook.run.roles import ROLES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pydantic import BaseModel
+
+# Where a run's ConfigMap and its SSH keys are mounted in the main container.
+FILES = "/etc/fairlead"
+
+
+@dataclass(frozen=True)
+class Gang:
+    """All replicas of one run.
+
+    counts: replicas by role, in the framework's order.
+    options: the framework's own part of the spec, or None.
+    devices: role -> index -> GPUs of the replica's main container (0 if it has none).
+    cluster_domain: appended to addresses if not empty.
+    """
+
+    run: str
+    namespace: str
+    framework: str | None
+    counts: Mapping[str, int]
+    options: BaseModel | None = None
+    cluster_domain: str = ""
+    devices: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    service_account: str = "default"
+
+    @property
+    def size(self) -> int:
+        """How many replicas there are."""
+        return sum(self.counts.values())
+
+    @cached_property
+    def port(self) -> int:
+        """The framework's port, as the run says or by default."""
+        own = getattr(self.options, "port", None)
+        return own if isinstance(own, int) else ROLES[self.framework].port
+
+    def pod(self, role: str, index: int) -> str:
+        """The name of a replica's pod, which is its hostname too."""
+        return f"{self.run}-{role}-{index}"
+
+    def host(self, role: str, index: int) -> str:
+        """A replica's address, under the run's headless Service."""
+        domain = f".{self.cluster_domain}" if self.cluster_domain else ""
+        return f"{self.pod(role, index)}.{self.run}.{self.namespace}.svc{domain}"
+
+    def short_host(self, role: str, index: int) -> str:
+        """The same, as pods of the same namespace may write it."""
+        return f"{self.pod(role, index)}.{self.run}"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What one replica is told: variables for its main container, by name."""
+
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What all replicas of a run share beside variables.
+
+    files: name -> text, kept in the run's ConfigMap and mounted read-only at FILES.
+    ssh_keys_at: where the run's SSH keys are mounted, or "" if it has none.
+    """
+
+    files: Mapping[str, str] = field(default_factory=dict)
+    ssh_keys_at: str = ""

@@ -1,0 +1,29 @@
+"""The Run's model, typed and strict; the CustomResourceDefinition is made from it."""
+
+from webhook.run.model.replica import IndexSpec, ReplicaSpec, Resources
+from webhook.run.model.run import Run, RunMetadata
+from webhook.run.model.spec import DEFAULT_ROLE, SERVING, Port, RunSpec
+from webhook.run.model.status import (
+    Condition,
+    LastFailure,
+    Recovering,
+    RoleStatus,
+    RunStatus,
+)
+
+__all__ = [
+    "DEFAULT_ROLE",
+    "SERVING",
+    "Condition",
+    "IndexSpec",
+    "LastFailure",
+    "Port",
+    "Recovering",
+    "ReplicaSpec",
+    "Resources",
+    "RoleStatus",
+    "Run",
+    "RunMetadata",
+    "RunSpec",
+    "RunStatus",
+]

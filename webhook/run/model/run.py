@@ -1,0 +1,60 @@
+"""The Run: the object that the API server keeps."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from webhook.placement.schema.base import Strict
+from webhook.placement.schema.syntax import AnnotationKey, LabelKey, LabelValue, ObjectName
+from webhook.run.model.spec import RunSpec
+from webhook.run.model.status import RunStatus
+
+
+class RunMetadata(Strict):
+    """The name of a run, and what the API server adds."""
+
+    refused: ClassVar[Mapping[str, str]] = {}
+
+    name: ObjectName = Field(description="The name; pods are called <name>-<role>-<index>.")
+    namespace: str = Field(default="default", description="The namespace of the run's pods.")
+    labels: dict[LabelKey, LabelValue] | None = Field(
+        default=None, description="Labels of the Run itself; its pods get those of the template."
+    )
+    annotations: dict[AnnotationKey, str] | None = Field(
+        default=None, description="Annotations of the Run itself."
+    )
+    uid: str = Field(default="", description="Set by the API server.")
+    resource_version: str = Field(default="", description="Set by the API server.")
+    generation: int = Field(default=1, description="Set by the API server.")
+    creation_timestamp: str | None = Field(default=None, description="Set by the API server.")
+    deletion_timestamp: str | None = Field(default=None, description="Set by the API server.")
+    deletion_grace_period_seconds: Any = Field(default=None, description="Set by the API server.")
+    finalizers: Any = Field(default=None, description="For controllers of the API server.")
+    owner_references: Any = Field(default=None, description="For controllers of the API server.")
+    managed_fields: Any = Field(default=None, description="Set by the API server.")
+    self_link: Any = Field(default=None, description="Set by old API servers.")
+
+
+class Run(Strict):
+    """A run of machine-learning work: one pod, or the replicas of distributed training."""
+
+    api_version: Literal["fairlead.dev/v1alpha1"] = Field(description="The version of this form.")
+    kind: Literal["Run"] = Field(description="The kind of this document.")
+    metadata: RunMetadata = Field(description="The run's name.")
+    spec: RunSpec = Field(description="What the run is to be.")
+    status: RunStatus = Field(default=RunStatus(), description="Set by Fairlead.")
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        """The run's namespace."""
+        return self.metadata.namespace
+
+    def pod_name(self, role: str, index: int) -> str:
+        """The name of one replica's pod."""
+        return f"{self.name}-{role}-{index}"

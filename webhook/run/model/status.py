@@ -1,0 +1,115 @@
+"""What the controller reports of a Run, and all that it remembers of it."""
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+Phase: TypeAlias = Literal[
+    "Pending", "Starting", "Running", "Restarting", "Suspended", "Succeeded", "Failed"
+]
+# Times are RFC 3339 texts in UTC, as Kubernetes writes them.
+Time: TypeAlias = str
+# Sets of indexes as intervals: "0-3,5".
+Indexes: TypeAlias = str
+
+
+class _Lenient(BaseModel):
+    """Camel case outside; what an older or a newer controller wrote beside it is left out."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="ignore",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+    )
+
+
+class Condition(_Lenient):
+    """One thing that is true of the run, false, or not known (metav1.Condition)."""
+
+    type: str = Field(description="What it is about.")
+    status: Literal["True", "False", "Unknown"] = Field(description="Whether it is so.")
+    observed_generation: int = Field(default=0, description="The generation that it is true of.")
+    last_transition_time: Time = Field(description="Since when it is so.")
+    reason: str = Field(default="", description="Why, in one word.")
+    message: str = Field(default="", description="Why, for a person.")
+
+
+class Recovering(_Lenient):
+    """Replicas that wait for their next start, or have started again not long ago."""
+
+    indexes: Indexes = Field(description="Which replicas, as intervals.")
+    failures: int = Field(description="How many times in a row they have gone down.")
+    since: Time = Field(description="When they last went down.")
+
+
+class RoleStatus(_Lenient):
+    """The replicas of one role."""
+
+    desired: int = Field(default=0, description="How many there are to be.")
+    active: int = Field(default=0, description="Pods that are there and have not ended.")
+    ready: int = Field(default=0, description="Pods that are ready.")
+    succeeded: int = Field(default=0, description="Replicas that have finished their work.")
+    failed: int = Field(default=0, description="Failures of the program so far.")
+    restarts: int = Field(default=0, description="How often replicas were started again.")
+    disruptions: int = Field(default=0, description="Nodes that went away, evictions, preemptions.")
+    attempt: int = Field(
+        default=0,
+        description="How often all replicas of the role were begun anew; pods of an earlier "
+        "attempt do not count.",
+    )
+    succeeded_indexes: Indexes = Field(default="", description="Which replicas have finished.")
+    active_indexes: Indexes = Field(default="", description="Which replicas had a pod when seen.")
+    counted_uids: tuple[str, ...] = Field(
+        default=(),
+        alias="countedUIDs",
+        description="Pods that have ended, are counted, and not gone yet.",
+    )
+    recovering: tuple[Recovering, ...] = Field(
+        default=(), description="Replicas that went down and are not stable yet."
+    )
+
+
+class LastFailure(_Lenient):
+    """The last time a replica went down."""
+
+    replica: str = Field(description="The pod's name.")
+    node: str = Field(default="", description="The node that it ran on.")
+    exit_code: int | None = Field(default=None, description="The main container's exit code.")
+    reason: str = Field(description="What happened, in one word.")
+    message: str = Field(default="", description="The last lines that it wrote, or what is known.")
+    disruption: bool = Field(
+        default=False, description="Whether it was the node's doing and not the program's."
+    )
+    time: Time = Field(description="When.")
+
+
+class RunStatus(_Lenient):
+    """The state of a run: written by the controller alone."""
+
+    phase: Phase = Field(default="Pending", description="Where the run is in its life.")
+    message: str = Field(default="", description="Why it is there, for a person.")
+    observed_generation: int = Field(default=0, description="The generation that was looked at.")
+    start_time: Time | None = Field(
+        default=None, description="When it was begun; anew after a suspension."
+    )
+    completion_time: Time | None = Field(default=None, description="When it ended.")
+    duration: str | None = Field(default=None, description="From its beginning to its end.")
+    replicas_ready: str | None = Field(default=None, description="Ready and desired replicas.")
+    restarts: int = Field(default=0, description="Restarts of all roles.")
+    disruptions: int = Field(default=0, description="Disruptions of all roles.")
+    address: str | None = Field(
+        default=None, description="Where a notebook, a tensorboard or a service is reached."
+    )
+    replicas: Mapping[str, RoleStatus] = Field(
+        default_factory=dict, description="The replicas by role."
+    )
+    last_failure: LastFailure | None = Field(
+        default=None, description="The last time that a replica went down."
+    )
+    conditions: tuple[Condition, ...] = Field(
+        default=(), description="What is true of the run, each with its reason."
+    )
