@@ -84,6 +84,16 @@ class Refusal(NamedTuple):
     """The API server's words; of a name that is taken, by whom."""
 
 
+class Needs(NamedTuple):
+    """What a run needs beside its pods, as its plan says."""
+
+    config_map: bool = False
+    keys: bool = False
+    """A Secret with SSH keys; made before the ConfigMap, which is the mark that it is there."""
+    address: str | None = None
+    """Where a notebook, a tensorboard or a service will be reached."""
+
+
 @dataclass(frozen=True)
 class Observed:
     """The objects of one run, as the caches hold them.
