@@ -7,6 +7,7 @@ import sys
 import click
 
 import webhook
+from webhook.cli.lazy import LazyGroup
 from webhook.errors import FairleadError
 
 # Short helps stand here, so that `fairlead --help` imports no subcommand.
@@ -16,6 +17,7 @@ COMMANDS = {
     "demo": "Show the webhook at work, with or without a cluster.",
     "explain": "Why a pod gets what it gets, policy by policy and field by field.",
     "mutate": "What pods would become, without a cluster.",
+    "run": "Runs: what they would become, how they are, and what they write.",
     "sandbox": "A real Kubernetes control plane on this machine.",
     "schema": "Print the JSON Schema of policy files, for editors.",
     "serve": "Run the admission webhook.",
@@ -24,29 +26,10 @@ COMMANDS = {
 }
 
 
-class Commands(click.Group):
-    """The subcommands, each the attribute `command` of a module of its name."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's signature
-        """Their names, sorted."""
-        return sorted(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import one. An unknown name gives None, and click says which are near."""
-        if cmd_name not in COMMANDS:
-            return None
-        module = __import__(f"webhook.cli.{cmd_name}", fromlist=["command"])
-        command: click.Command = module.command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """The list in `fairlead --help`, from the table above."""
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted(COMMANDS.items()))
-
-
 @click.group(
-    cls=Commands,
+    cls=LazyGroup,
+    package=__name__,
+    table=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(webhook.__version__, prog_name="fairlead")

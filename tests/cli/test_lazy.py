@@ -1,0 +1,40 @@
+"""Groups whose subcommands are imported when they are called."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from webhook.cli.lazy import LazyGroup
+
+
+@click.group(
+    cls=LazyGroup, package="webhook.cli", table={"sources": "The marks.", "absent": "Not there."}
+)
+def group() -> None:
+    """A group."""
+
+
+def test_a_groups_help_imports_no_subcommand() -> None:
+    """One that does not even exist is listed, sorted, with its help from the table."""
+    answer = CliRunner().invoke(group, ["--help"])
+    assert answer.exit_code == 0
+    assert answer.output.index("absent   Not there.") < answer.output.index("sources  The marks.")
+
+
+def test_a_subcommand_is_the_attribute_command_of_its_module() -> None:
+    """Calling it imports the module."""
+    answer = CliRunner().invoke(group, ["sources", "--help"])
+    assert answer.exit_code == 0
+    assert "webhook.cli.sources" in sys.modules
+
+
+@pytest.mark.parametrize("name", ["source", "lazy"])
+def test_a_name_beyond_the_table_is_no_subcommand(name: str) -> None:
+    """Modules that hold no command are never tried."""
+    answer = CliRunner().invoke(group, [name])
+    assert answer.exit_code == 2
+    assert f"No such command '{name}'" in answer.output

@@ -1,0 +1,47 @@
+"""A group of subcommands, each a module of its own that is imported only when it is called."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class LazyGroup(click.Group):
+    """Subcommands by name, each the attribute `command` of the module of its name in `package`.
+
+    `table` has each one's short help, so that the group's own --help imports no subcommand.
+    """
+
+    def __init__(
+        self,
+        *arguments: Any,
+        package: str,
+        table: Mapping[str, str],
+        **options: Any,
+    ) -> None:
+        super().__init__(*arguments, **options)
+        self._package = package
+        self._table = table
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's signature
+        """Their names, sorted."""
+        return sorted(self._table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import one. An unknown name gives None, and click says which are near."""
+        if cmd_name not in self._table:
+            return None
+        module = __import__(f"{self._package}.{cmd_name}", fromlist=["command"])
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """The list in the group's --help, from the table."""
+        if not self._table:
+            return
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(self._table.items()))
