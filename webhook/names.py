@@ -69,6 +69,8 @@ WORKER_ZERO_LEADS: Final = frozenset({"jax"})
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 DAEMON_SET_CONTROLLER: Final = "system:serviceaccount:kube-system:daemon-set-controller"
 MIRROR_POD: Final = "kubernetes.io/config.mirror"
+# On a pod: the container that `kubectl logs` takes; on our own pods the main container.
+DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
 OS_LABEL: Final = "kubernetes.io/os"
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 TAINT_NOT_READY: Final = "node.kubernetes.io/not-ready"
