@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from itertools import accumulate
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from pydantic import BaseModel
 
 from webhook.run.roles import ROLES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from pydantic import BaseModel
+Made = TypeVar("Made")
+Options = TypeVar("Options", bound=BaseModel)
 
 # Where a run's ConfigMap and its SSH keys are mounted in the main container.
 FILES = "/etc/fairlead"
@@ -37,10 +41,41 @@ class Gang:
     labels: Mapping[str, str] = field(default_factory=dict)
     service_account: str = "default"
 
-    @property
+    @cached_property
     def size(self) -> int:
         """How many replicas there are."""
         return sum(self.counts.values())
+
+    def rank(self, role: str, index: int) -> int:
+        """A replica's place among all, from 0: role by role in the framework's order."""
+        return self._first[role] + index
+
+    @cached_property
+    def _first(self) -> dict[str, int]:
+        ends = accumulate(self.counts.values(), initial=0)
+        return dict(zip(self.counts, ends, strict=False))
+
+    @property
+    def leader(self) -> str:
+        """The address of the replica of rank 0."""
+        return self.host(next(iter(self.counts)), 0)
+
+    def settings(self, model: type[Options]) -> Options:
+        """The framework's own part of the spec; its defaults if the run says nothing."""
+        return self.options if isinstance(self.options, model) else model()
+
+    def once(self, make: Callable[[Gang], Made]) -> Made:
+        """What `make` makes of this gang: made at the first call, and kept as long as the gang.
+
+        For what all replicas are told alike, which takes time in proportion to their number.
+        """
+        if make not in self._made:
+            self._made[make] = make(self)
+        return cast("Made", self._made[make])
+
+    @cached_property
+    def _made(self) -> dict[Callable[[Gang], object], object]:
+        return {}
 
     @cached_property
     def port(self) -> int:

@@ -1,0 +1,98 @@
+"""TensorFlow: TF_CONFIG, the cluster and the replica's own place in it.
+
+Read in TensorFlow's `distribute/cluster_resolver/tfconfig_cluster_resolver.py` (the keys
+`cluster` and `task`, with `type` and `index`) and `distribute/multi_worker_util.py` (which task
+types there are; that a task has to be listed in the cluster that it is told; that at most one
+chief is, and that worker 0 leads where none is), and in Kubeflow's training operator 1.8.1
+(`pkg/controller.v1/tensorflow`: port 2222, and no TF_CONFIG for a single replica).
+
+The evaluator stands beside the cluster that trains: it is listed in its own TF_CONFIG alone. In
+all the others the cluster is the same, byte for byte.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from webhook.errors import InvalidRun
+from webhook.run.gang import Shared, Told
+from webhook.run.model.frameworks import TensorFlow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.run.gang import Gang
+
+NAME: Final = "TF_CONFIG"
+EVALUATOR: Final = "evaluator"
+LEADERS: Final = frozenset({"master", "chief"})
+# From here on addresses are short, which needs the pod's own search domains to be understood.
+LONG: Final = 64 * 1024
+# Linux takes no argument or variable of 128 KiB (MAX_ARG_STRLEN); a quarter is left to spare.
+LIMIT: Final = 96 * 1024
+
+
+class _Clusters(NamedTuple):
+    training: str
+    evaluator: str
+
+
+def tell(gang: Gang, role: str, index: int) -> Told:
+    """TF_CONFIG; nothing for a single replica. Raises InvalidRun if it would be too large."""
+    if gang.size == 1:
+        return Told()
+    clusters = gang.once(_clusters)
+    cluster = clusters.evaluator if role == EVALUATOR else clusters.training
+    return Told({NAME: _text(cluster, task_type(gang, role), index)})
+
+
+def share(gang: Gang) -> Shared:
+    """No files: TF_CONFIG has no such form. Raises InvalidRun as `tell` does."""
+    if gang.size > 1:
+        gang.once(_clusters)
+    return Shared()
+
+
+def task_type(gang: Gang, role: str) -> str:
+    """What TF_CONFIG calls a role: the first replica is chief, or master if the run says so."""
+    return gang.settings(TensorFlow).master_task_type if role in LEADERS else role
+
+
+def _text(cluster: str, kind: str, index: int) -> str:
+    return f'{{"cluster":{cluster},"task":{{"index":{index},"type":"{kind}"}}}}'
+
+
+def _clusters(gang: Gang) -> _Clusters:
+    clusters = _written(gang, gang.host)
+    if _largest(gang, clusters) > LONG:
+        clusters = _written(gang, gang.short_host)
+    size = _largest(gang, clusters)
+    if size > LIMIT:
+        problem = (
+            f"spec.replicas: {NAME} lists all {gang.size} replicas and would have {size} bytes, "
+            f"with addresses as short as {gang.short_host('worker', 0)}; {LIMIT} are the most: "
+            "give the run fewer replicas, or a shorter name"
+        )
+        raise InvalidRun([problem])
+    return clusters
+
+
+def _written(gang: Gang, host: Callable[[str, int], str]) -> _Clusters:
+    listed = {
+        task_type(gang, role): [f"{host(role, index)}:{gang.port}" for index in range(count)]
+        for role, count in gang.counts.items()
+    }
+    training = {kind: hosts for kind, hosts in listed.items() if kind != EVALUATOR}
+    return _Clusters(_compact(training), _compact(listed))
+
+
+def _largest(gang: Gang, clusters: _Clusters) -> int:
+    return max(
+        len(_text(clusters.evaluator if role == EVALUATOR else clusters.training, role, count))
+        for role, count in gang.counts.items()
+    )
+
+
+def _compact(cluster: object) -> str:
+    return json.dumps(cluster, separators=(",", ":"))
