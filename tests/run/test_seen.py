@@ -1,0 +1,208 @@
+"""What is read from raw pods, Deployments and owner references."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.run.raw_pods import condition, owner_reference, raw_pod
+from webhook import names
+from webhook.run import seen
+from webhook.run.observed import OwnedDeployment, OwnedPod
+
+
+def read(**changes: Any) -> OwnedPod:
+    found = seen.pod(raw_pod(**changes))
+    assert found is not None
+    return found
+
+
+def test_a_new_pod_is_pending_and_says_which_replica_it_is() -> None:
+    """Role and index are labels, the attempt is an annotation, the run is the owner."""
+    assert read(status={"phase": "Pending"}) == OwnedPod(
+        name="mnist-worker-3",
+        uid="pod-uid",
+        run_uid="run-uid",
+        role="worker",
+        index=3,
+        attempt=2,
+        phase="Pending",
+    )
+
+
+@pytest.mark.parametrize(
+    "references",
+    [
+        None,
+        [],
+        [owner_reference(controller=False)],
+        [owner_reference(kind="Job")],
+        [owner_reference(apiVersion="example.dev/v1alpha1")],
+        [owner_reference(apiVersion="v1")],
+    ],
+)
+def test_a_pod_is_a_runs_only_by_its_controller_reference(references: Any) -> None:
+    """A label alone proves nothing: anybody can write one."""
+    assert seen.pod(raw_pod(metadata={"ownerReferences": references})) is None
+
+
+def test_a_run_of_another_version_owns_its_pods_too() -> None:
+    """The group and the kind tell, as in every owner reference."""
+    reference = owner_reference(apiVersion="fairlead.dev/v1", uid="other")
+    pods = [owner_reference(kind="Queue", controller=False), reference]
+    assert read(metadata={"ownerReferences": pods}).run_uid == "other"
+
+
+@pytest.mark.parametrize(
+    ("name", "role", "index"),
+    [
+        ("mnist-worker-3", "worker", 3),
+        ("mnist-ps-0", "ps", 0),
+        ("mnist-worker-10000", "worker", 10000),
+    ],
+)
+def test_a_pod_that_lost_its_labels_is_known_by_its_name(name: str, role: str, index: int) -> None:
+    """Else it would be made once more, and the API server would refuse it for ever."""
+    found = read(name=name, metadata={"name": name, "labels": None, "annotations": None})
+    assert (found.role, found.index, found.attempt) == (role, index, 0)
+
+
+@pytest.mark.parametrize(
+    "name", ["mnist", "mnist-3", "mnist-worker-x", "mnist-worker-", "other-worker-3", "mnist-w-²"]
+)
+def test_a_pod_that_tells_no_replica_is_none_of_the_run(name: str) -> None:
+    """Somebody else gave it our owner reference."""
+    assert seen.pod(raw_pod(name=name, metadata={"name": name, "labels": None})) is None
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Running", "Succeeded", "Failed", "Unknown"])
+def test_the_phase_is_the_pods(phase: str) -> None:
+    """All five of Kubernetes' phases."""
+    assert read(status={"phase": phase}).phase == phase
+
+
+def test_ready_is_what_the_condition_says() -> None:
+    """A pod may run and not be ready."""
+    assert not read(status={"phase": "Running"}).ready
+    assert not read(status={"conditions": [condition("Ready", "False")]}).ready
+    assert read(status={"conditions": [condition("Ready", "True")]}).ready
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "kept"),
+    [
+        ("Unschedulable", "0/12 nodes are available", "0/12 nodes are available"),
+        ("SchedulingGated", "Scheduling is blocked", ""),
+        ("SchedulerError", "binding rejected", ""),
+    ],
+)
+def test_why_no_node_was_found_is_the_schedulers_message(
+    reason: str, message: str, kept: str
+) -> None:
+    """A gate holds a pod back, which is another thing; an error is tried again at once."""
+    scheduled = condition("PodScheduled", "False", reason, message)
+    assert read(status={"conditions": [scheduled]}).unscheduled == kept
+
+
+def test_a_pod_that_has_its_node_waits_for_none() -> None:
+    """The condition turns True."""
+    found = read(
+        spec={"nodeName": "spot-1"},
+        status={"conditions": [condition("PodScheduled", "True", "", "old")]},
+    )
+    assert (found.node, found.unscheduled) == ("spot-1", "")
+
+
+def test_gates_are_counted() -> None:
+    """They hold a pod back from the scheduler."""
+    assert read(spec={"schedulingGates": [{"name": "a"}, {"name": "b"}]}).gates == 2
+
+
+@pytest.mark.parametrize(
+    ("grace", "asked"),
+    [(30, "2026-11-20T10:06:00Z"), (0, "2026-11-20T10:06:30Z"), (None, "2026-11-20T10:06:30Z")],
+)
+def test_a_deletion_was_asked_for_its_grace_period_earlier(grace: int | None, asked: str) -> None:
+    """deletionTimestamp is when the pod should be gone."""
+    metadata = {
+        "deletionTimestamp": "2026-11-20T10:06:30Z",
+        "deletionGracePeriodSeconds": grace,
+    }
+    assert read(metadata=metadata).deleted_at == asked
+
+
+def test_a_disruption_is_the_condition_with_reason_message_and_time() -> None:
+    """KEP-3329: DisruptionTarget, only while it is True."""
+    target = condition("DisruptionTarget", "True", "DeletionByTaintManager", "Taint manager")
+    assert read(status={"conditions": [target]}).disruption == (
+        "DeletionByTaintManager",
+        "Taint manager",
+        "2026-11-20T10:06:00Z",
+    )
+    assert read(status={"conditions": [{**target, "status": "False"}]}).disruption is None
+
+
+def test_status_reason_and_message_are_kept_and_bounded() -> None:
+    """NodeLost, Evicted, Shutdown, Preempting: told in status.reason."""
+    found = read(status={"phase": "Failed", "reason": "Evicted", "message": "x" * 5000})
+    assert found.reason == "Evicted"
+    assert found.message == "x" * seen.LONGEST_MESSAGE
+
+
+def test_pods_that_say_the_same_share_one_text() -> None:
+    """Thousands of pods that wait for a node must not hold thousands of messages."""
+    message = "0/12 nodes are available"
+    one, other = (
+        read(status={"conditions": [condition("PodScheduled", "False", "Unschedulable", text)]})
+        for text in (message, f"{message} "[:-1])
+    )
+    assert one.unscheduled is other.unscheduled
+    assert one.run_uid is other.run_uid
+
+
+def raw_deployment(**status: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"uid": "d", "generation": 3, "ownerReferences": [owner_reference()]},
+        "spec": {"replicas": 1},
+        "status": status,
+    }
+
+
+def test_a_deployment_is_read_with_what_its_controller_has_seen() -> None:
+    """A status of an older generation says nothing of the newer one."""
+    raw = raw_deployment(observedGeneration=2, replicas=1, readyReplicas=1, availableReplicas=1)
+    assert seen.deployment(raw) == OwnedDeployment(
+        uid="d", replicas=1, generation=3, observed_generation=2, available=1, ready=1
+    )
+
+
+def test_a_deployment_of_somebody_else_is_none() -> None:
+    """Its owner tells."""
+    assert seen.deployment({"metadata": {"uid": "d"}, "spec": {}, "status": {}}) is None
+
+
+def test_a_deployment_without_a_status_is_not_available() -> None:
+    """As it is just after its creation."""
+    raw = {"metadata": {"uid": "d", "ownerReferences": [owner_reference()]}, "spec": {}}
+    found = seen.deployment(raw)
+    assert found is not None
+    assert (found.replicas, found.available, found.observed_generation) == (1, 0, 0)
+
+
+def test_a_deployment_says_why_it_makes_no_progress() -> None:
+    """ReplicaFailure while it is True, Progressing once it is False; nothing else."""
+    conditions = [
+        {"type": "Available", "status": "False", "message": "no minimum availability"},
+        {"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"},
+        {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"},
+    ]
+    found = seen.deployment(raw_deployment(conditions=conditions))
+    assert found is not None
+    assert found.message == "exceeded quota; ProgressDeadlineExceeded"
+
+
+def test_what_a_run_owns_is_told_by_the_controller_reference() -> None:
+    """Services and ConfigMaps: of them only this is kept."""
+    assert seen.owner_uid({"metadata": {"ownerReferences": [owner_reference()]}}) == "run-uid"
+    assert seen.owner_uid({"metadata": {"labels": {names.RUN: "mnist"}}}) is None
