@@ -1,0 +1,122 @@
+"""The order of keys, beside a model of a few lines that shares no code with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from webhook.kube.agenda import Agenda
+
+KEYS = st.sampled_from("abcd")
+STEPS = st.one_of(
+    st.tuples(st.just("add"), KEYS, st.just(0)),
+    st.tuples(st.just("add_at"), KEYS, st.integers(1, 9)),
+    st.tuples(st.just("take"), st.just(""), st.just(0)),
+    st.tuples(st.just("done"), KEYS, st.just(0)),
+    st.tuples(st.just("wait"), st.just(""), st.integers(1, 5)),
+)
+
+
+@dataclass
+class Model:
+    """What client-go's documentation says, written down as plainly as can be."""
+
+    waiting: list[str] = field(default_factory=list)
+    again: list[str] = field(default_factory=list)
+    working: set[str] = field(default_factory=set)
+    later: dict[str, int] = field(default_factory=dict)
+
+    def add(self, key: str) -> None:
+        line = self.again if key in self.working else self.waiting
+        if key not in line:
+            line.append(key)
+
+    def wait(self, now: int) -> None:
+        for key, due in sorted(self.later.items(), key=lambda item: item[1]):
+            if due <= now:
+                del self.later[key]
+                self.add(key)
+
+    def done(self, key: str) -> None:
+        self.working.remove(key)
+        if key in self.again:
+            self.again.remove(key)
+            self.waiting.append(key)
+
+
+@settings(deadline=None)
+@given(st.lists(STEPS, max_size=60))
+def test_any_sequence_of_calls_goes_as_the_model_says(steps: list[tuple[str, str, int]]) -> None:
+    """Keys are handed out in order, once, never to two at a time, never too early, never lost."""
+    agenda, model, now = Agenda(), Model(), 0
+    for step, key, number in steps:
+        if step == "add":
+            agenda.add(key, now)
+            model.add(key)
+        elif step == "add_at":
+            agenda.add_at(key, now + number)
+            model.later[key] = min(model.later.get(key, now + number), now + number)
+        elif step == "take":
+            taken = agenda.take()
+            assert taken == (model.waiting.pop(0) if model.waiting else None)
+            assert taken not in model.working
+            if taken is not None:
+                model.working.add(taken)
+        elif step == "done" and key in model.working:
+            agenda.done(key)
+            model.done(key)
+        elif step == "wait":
+            # One second at a time: two keys that are due in one go may come in either order.
+            for _ in range(number):
+                now += 1
+                before = len(model.waiting)
+                agenda.wake(now)
+                model.wait(now)
+                model.waiting[before:] = _in_the_same_order(agenda, model.waiting[before:])
+        assert agenda.ready == len(model.waiting)
+        assert agenda.working == len(model.working)
+        assert agenda.delayed == len(model.later)
+
+
+def _in_the_same_order(agenda: Agenda, keys: list[str]) -> list[str]:
+    """The same keys as the agenda has them at its end: those of one second in any order."""
+    last = list(agenda._ready)[-len(keys) :] if keys else []  # noqa: SLF001
+    assert sorted(last) == sorted(keys)
+    return last
+
+
+def test_the_first_key_s_age_counts_from_its_first_coming() -> None:
+    """Adding it again does not make it younger, nor does coming back from work."""
+    agenda = Agenda()
+    seen = []
+    agenda.add("a", 1.0)
+    agenda.add("a", 5.0)
+    seen.append(agenda.since)
+    agenda.take()
+    agenda.add("a", 6.0)
+    agenda.add("a", 7.0)
+    seen.append(agenda.since)
+    agenda.done("a")
+    seen.append(agenda.since)
+    assert seen == [1.0, None, 6.0]
+
+
+def test_a_key_that_comes_ever_nearer_leaves_no_heap_of_old_times() -> None:
+    """Memory goes with the keys, not with the calls."""
+    agenda = Agenda()
+    for number in range(10_000):
+        agenda.add_at("a", 20_000.0 - number)
+    assert len(agenda._heap) < 200  # noqa: SLF001
+    agenda.wake(10_001.0)
+    assert agenda.take() == "a"
+    agenda.wake(30_000.0)
+    assert (agenda.next_due, agenda.ready) == (None, 0)
+
+
+def test_done_with_what_was_not_in_work_is_a_bug() -> None:
+    """It is not passed over in silence."""
+    with pytest.raises(KeyError):
+        Agenda().done("a")
