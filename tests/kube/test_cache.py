@@ -79,3 +79,104 @@ def test_age_counts_from_the_last_word_of_the_server() -> None:
     now[0] = 130.0
     assert cache.age() == 30.0
     assert cache.last_contact == 100.0
+
+
+def test_what_was_written_is_known_at_once() -> None:
+    """The watch tells of it a little later, and that is no change then."""
+    cache, changes = make()
+    cache.replace({}, "10")
+    cache.offer("a", 1, "12")
+    assert cache.get("a") == 1
+    cache.put("a", 1, "12")
+    assert changes == [Change("a", None, 1)]
+
+
+def test_an_answer_that_comes_after_the_watch_has_told_more_is_dropped() -> None:
+    """What was created may be deleted by the time that its creation is answered."""
+    cache, _ = make()
+    cache.replace({}, "10")
+    cache.put("a", 1, "12")
+    cache.put("a", None, "13")
+    cache.offer("a", 1, "12")
+    assert cache.get("a") is None
+
+
+def test_an_answer_is_dropped_once_the_watch_has_passed_it() -> None:
+    """Events come in the order of versions, other objects' among them."""
+    cache, _ = make()
+    cache.put("b", 1, "15")
+    cache.offer("a", 1, "12")
+    assert cache.get("a") is None
+
+
+def test_an_event_older_than_an_answer_changes_nothing() -> None:
+    """Else a status that was written would be forgotten for a moment."""
+    cache, changes = make()
+    cache.put("a", 1, "10")
+    cache.offer("a", 3, "30")
+    cache.put("a", 2, "20")
+    assert cache.get("a") == 3
+    cache.put("a", 4, "40")
+    assert [change.after for change in changes] == [1, 3, 4]
+
+
+def test_an_object_that_was_deleted_does_not_come_back_with_an_old_event() -> None:
+    """The answer to a deletion is of the version in which it is gone."""
+    cache, _ = make()
+    cache.put("a", 1, "10")
+    cache.offer("a", None, "30")
+    cache.put("a", 2, "20")
+    assert cache.get("a") is None
+    cache.put("a", None, "30")
+    cache.put("a", 5, "31")
+    assert cache.get("a") == 5
+
+
+def test_of_two_answers_the_later_version_stays() -> None:
+    """They may arrive in any order."""
+    cache, _ = make()
+    cache.offer("a", 3, "30")
+    cache.offer("a", 2, "20")
+    assert cache.get("a") == 3
+
+
+def test_a_list_does_not_forget_what_was_written_after_it() -> None:
+    """Its pages take a while to come."""
+    cache, changes = make()
+    cache.put("old", 1, "5")
+    cache.offer("new", 1, "30")
+    cache.offer("old", None, "31")
+    cache.offer("listed", 1, "10")
+    changes.clear()
+    cache.replace({"old": 1, "listed": 2}, "20")
+    assert dict(cache.items()) == {"new": 1, "listed": 2}
+    assert changes == [Change("listed", 1, 2)]
+
+
+def test_what_the_watch_never_tells_of_is_forgotten_at_a_bookmark() -> None:
+    """An object whose labels were changed on its way in is not in the collection."""
+    cache, changes = make()
+    cache.offer("a", 1, "30")
+    cache.passed("29")
+    assert cache.get("a") == 1
+    cache.passed("30")
+    assert cache.get("a") is None
+    assert changes[-1] == Change("a", 1, None)
+
+
+def test_a_store_restored_from_a_backup_begins_another_history() -> None:
+    """Versions run backwards then, and what was offered of later ones never was."""
+    cache, _ = make()
+    cache.put("a", 1, "100")
+    cache.offer("b", 1, "120")
+    cache.replace({"a": 7}, "50")
+    assert dict(cache.items()) == {"a": 7}
+    cache.put("b", 2, "60")
+    assert cache.get("b") == 2
+
+
+def test_a_version_that_is_no_number_orders_nothing() -> None:
+    """An answer without one is left to the watch."""
+    cache, _ = make()
+    cache.offer("a", 1, "")
+    assert cache.get("a") is None

@@ -142,7 +142,8 @@ class Reflector(Generic[T]):
         )
         self._lists += 1
         self._cache.touch()
-        self._cache.replace({key: kept for key, kept in listing.items if kept is not None})
+        kept = {key: kept for key, kept in listing.items if kept is not None}
+        self._cache.replace(kept, listing.resource_version)
         return listing.resource_version
 
     async def _watch(self, version: str) -> None:
@@ -171,11 +172,13 @@ class Reflector(Generic[T]):
             # 410, or what we cannot follow: only a new list tells what is there.
             self._version = None
             raise
-        if event.type == "DELETED":
-            self._cache.put(key_of(event.object), None)
-        elif event.type != "BOOKMARK":
-            self._cache.put(key_of(event.object), self._cache.keep(event.object))
-        self._version = event.resource_version
+        version = event.resource_version
+        if event.type == "BOOKMARK":
+            self._cache.passed(version)
+        else:
+            kept = None if event.type == "DELETED" else self._cache.keep(event.object)
+            self._cache.put(key_of(event.object), kept, version)
+        self._version = version
         self._failures = 0
         self._cache.touch()
 
