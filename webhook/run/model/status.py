@@ -61,6 +61,11 @@ class RoleStatus(_Lenient):
         description="How often all replicas of the role were begun anew; pods of an earlier "
         "attempt do not count.",
     )
+    counts_from: int = Field(
+        default=0,
+        description="The attempt from which on successes count. A suspension begins a new "
+        "attempt and leaves this as it is: what had finished stays finished.",
+    )
     succeeded_indexes: Indexes = Field(default="", description="Which replicas have finished.")
     active_indexes: Indexes = Field(default="", description="Which replicas had a pod when seen.")
     counted_uids: tuple[str, ...] = Field(

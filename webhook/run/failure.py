@@ -1,0 +1,128 @@
+"""How a pod ended: by success, by its program's failure, or by a disruption that is not its own.
+
+Told apart in this order: the condition DisruptionTarget (KEP-3329), status.reason, deletion by
+somebody else, the exit code.
+"""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+from webhook.run.times import read
+
+if TYPE_CHECKING:
+    from webhook.run.model.replica import RestartPolicy
+    from webhook.run.observed import OwnedPod
+
+# status.reason of pods that failed for their node's sake. From the kubelet: shutdown of the node,
+# preemption by a critical pod, and pods that it did not admit, whose program never ran. From the
+# node controller of old: NodeLost. `Evicted` is not among them: without a DisruptionTarget it says
+# that the pod itself used more storage than it may.
+_NODE_REASONS: Final = frozenset(
+    {
+        "NodeLost",
+        "NodeShutdown",
+        "Shutdown",
+        "Terminated",
+        "Preempting",
+        "NodeAffinity",
+        "UnexpectedAdmissionError",
+        "TopologyAffinityError",
+        "InvalidNodeInfo",
+    }
+)
+# OutOfcpu, OutOfmemory, OutOfpods, OutOfnvidia.com/gpu: the kubelet had less than was promised.
+_OUT_OF: Final = "OutOf"
+OOM_KILLED: Final = "OOMKilled"
+_SIGNAL_BASE: Final = 128
+
+
+class Failure(NamedTuple):
+    """Why a replica went down. `exit_code` is None where no container's exit is known."""
+
+    disruption: bool
+    reason: str
+    message: str
+    exit_code: int | None = None
+
+
+Ending: TypeAlias = Failure | Literal["Succeeded"] | None
+
+
+def ending(pod: OwnedPod) -> Ending:
+    """How the pod ended; None while it goes on.
+
+    A pod that somebody deletes has ended for us as soon as that is asked: whatever its program
+    does then, it was told to stop. So has one that exits with 0 afterwards: a program that saves
+    its state upon SIGTERM and leaves has not finished its work.
+    """
+    if pod.phase == "Succeeded":
+        return _asked_to_go(pod) or "Succeeded"
+    if pod.phase == "Failed":
+        return _failed(pod)
+    if pod.deleted_at:
+        return _disruption(pod, "Deleted", "the pod was deleted")
+    return None
+
+
+def vanished() -> Failure:
+    """What is known of a pod that was there and is not any more."""
+    return Failure(True, "Vanished", "the pod is gone, and nobody saw why")
+
+
+def starts_again(policy: RestartPolicy, failure: Failure) -> bool:
+    """Whether a replica is started again after this, its budget allowing."""
+    if failure.disruption or policy == "OnFailure":
+        return True
+    if policy == "Never" or failure.reason == OOM_KILLED:
+        # The same limit would kill it again, though the code is that of any SIGKILL.
+        return False
+    return failure.exit_code is None or failure.exit_code >= _SIGNAL_BASE
+
+
+def _failed(pod: OwnedPod) -> Failure:
+    if pod.disruption is not None:
+        return _disruption(pod, *pod.disruption[:2])
+    if pod.reason in _NODE_REASONS or pod.reason.startswith(_OUT_OF):
+        return _disruption(pod, pod.reason, pod.message)
+    return _asked_to_go(pod) or _program(pod)
+
+
+def _asked_to_go(pod: OwnedPod) -> Failure | None:
+    """The disruption, if the pod was asked to go before its program ended."""
+    finished = pod.exit.finished_at if pod.exit else ""
+    if pod.disruption is not None and _not_after(pod.disruption[2], finished):
+        return _disruption(pod, *pod.disruption[:2])
+    if pod.deleted_at and _not_after(pod.deleted_at, finished):
+        return _disruption(pod, "Deleted", "the pod was deleted")
+    return None
+
+
+def _not_after(asked: str, finished: str) -> bool:
+    """Whether it was asked to go first. These times have whole seconds: in doubt it was."""
+    return not finished or not asked or int(read(asked).timestamp()) <= read(finished).timestamp()
+
+
+def _disruption(pod: OwnedPod, reason: str, message: str) -> Failure:
+    return Failure(True, reason or "Disrupted", message, pod.exit.code if pod.exit else None)
+
+
+def _program(pod: OwnedPod) -> Failure:
+    end = pod.exit
+    if end is None:
+        return Failure(False, pod.reason or "Failed", pod.message)
+    message = end.message or pod.message
+    if pod.reason in ("Evicted", "DeadlineExceeded"):
+        return Failure(False, pod.reason, pod.message or message, end.code)
+    return Failure(False, _word(end.code, end.reason), message, end.code)
+
+
+def _word(code: int, reason: str) -> str:
+    """The runtime's reason, or the signal's name where it says no more than Error."""
+    if reason not in ("", "Error") or code <= _SIGNAL_BASE:
+        return reason or "Error"
+    try:
+        return signal.Signals(code - _SIGNAL_BASE).name
+    except ValueError:
+        return "Error"

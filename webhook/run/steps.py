@@ -1,0 +1,142 @@
+"""What is to be created and deleted now, by what the persisted status says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from webhook.run import backoff
+from webhook.run.actions import (
+    CreateConfigMap,
+    CreateKeys,
+    CreatePod,
+    CreateService,
+    DeletePod,
+)
+from webhook.run.roles import ROLES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from datetime import datetime
+
+    from webhook.run.actions import Action
+    from webhook.run.counting import Counted
+    from webhook.run.facts import RoleFacts
+    from webhook.run.model import RunSpec
+    from webhook.run.observed import Needs, Observed, OwnedPod
+
+# Pods made in one go: after so many the status is written, and a change of the run is seen.
+AT_ONCE: Final = 500
+_ENDED: Final = ("Succeeded", "Failed")
+
+
+@dataclass(slots=True)
+class Steps:
+    """The actions, and what they wait for.
+
+    held: role -> the roles whose replicas it waits for.
+    waiting: how many replicas wait for their backoff.
+    after: seconds until the first of them may start; 0 if there is more to create at once.
+    """
+
+    actions: list[Action] = field(default_factory=list)
+    held: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    waiting: int = 0
+    after: float | None = None
+
+    def wait(self, seconds: float) -> None:
+        """Come again after so many seconds, or earlier."""
+        self.after = seconds if self.after is None else min(self.after, seconds)
+
+
+def onward(
+    spec: RunSpec,
+    facts: Mapping[str, RoleFacts],
+    counted: Counted,
+    needs: Needs,
+    observed: Observed,
+    now: datetime,
+) -> Steps:
+    """The steps of a run that goes on."""
+    steps = Steps(list(_first(needs, observed)))
+    steps.actions += superseded(facts)
+    created = 0
+    for role, one in facts.items():
+        entries = backoff.by_index(one.before.recovering)
+        for index, pod in one.ended.items():
+            left = backoff.remaining(entries.get(index), now)
+            if left > 0:
+                steps.waiting += 1
+                steps.wait(left)
+            elif not pod.deleted_at:
+                steps.actions.append(DeletePod(pod.name, pod.uid))
+        if counted.roles[role].attempt != one.before.attempt:
+            # What begins anew does so once the API server knows of it.
+            continue
+        if held := _held(spec, role, facts):
+            steps.held[role] = held
+            continue
+        for index in _vacant(one):
+            left = backoff.remaining(entries.get(index), now)
+            if left > 0:
+                steps.waiting += 1
+                steps.wait(left)
+            elif created == AT_ONCE:
+                steps.wait(0.0)
+                break
+            else:
+                steps.actions.append(CreatePod(role, index, one.before.attempt))
+                created += 1
+    return steps
+
+
+def superseded(facts: Mapping[str, RoleFacts]) -> Iterator[DeletePod]:
+    """Deletion of the pods of earlier attempts."""
+    for one in facts.values():
+        for pod in one.stale.values():
+            if not pod.deleted_at:
+                yield DeletePod(pod.name, pod.uid)
+
+
+def cleaned(spec: RunSpec, pods: Mapping[str, OwnedPod]) -> Iterator[DeletePod]:
+    """What cleanPodPolicy deletes once the run is over."""
+    if spec.clean_pod_policy == "None":
+        return
+    for name, pod in pods.items():
+        runs = pod.phase not in _ENDED
+        if not pod.deleted_at and (runs or spec.clean_pod_policy == "All"):
+            yield DeletePod(name, pod.uid)
+
+
+def _first(needs: Needs, observed: Observed) -> Iterator[Action]:
+    """What has to be there before the first pod, each in its turn."""
+    if needs.config_map and not observed.config_map:
+        if needs.keys:
+            yield CreateKeys()
+        yield CreateConfigMap()
+    if not observed.service:
+        yield CreateService()
+
+
+def _vacant(facts: RoleFacts) -> Iterator[int]:
+    """Indexes whose name is free, and whose work is not done.
+
+    Not those that went down just now, nor those that have to be looked up: what happened to them
+    is to be written down first.
+    """
+    went = {each.index for each in facts.down}
+    for index in facts.unfinished:
+        if not (index in facts.there or index in facts.missing or index in went):
+            yield index
+
+
+def _held(spec: RunSpec, role: str, facts: Mapping[str, RoleFacts]) -> tuple[str, ...]:
+    """The roles that this one waits for: not all of their replicas run yet."""
+    first = (ROLES[spec.framework].after or {}).get(role, ())
+    return tuple(other for other in first if other in facts and not _runs(facts[other]))
+
+
+def _runs(facts: RoleFacts) -> bool:
+    return all(
+        index in facts.alive and facts.alive[index].phase == "Running" for index in facts.unfinished
+    )

@@ -1,0 +1,40 @@
+"""Times as Kubernetes writes them (RFC 3339, UTC), to seconds and to microseconds."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def to_second(moment: datetime) -> str:
+    """As metav1.Time: 2026-11-21T20:15:00Z."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def to_microsecond(moment: datetime) -> str:
+    """As metav1.MicroTime: 2026-11-21T20:15:00.123456Z."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def read(text: str) -> datetime:
+    """The moment that a text of either form tells. Raises ValueError for anything else."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"{text!r} has no time zone")
+    return moment
+
+
+def elapsed(since: str, now: datetime) -> float:
+    """Seconds from `since` to `now`; negative if it is still to come."""
+    return (now - read(since)).total_seconds()
+
+
+def spoken(seconds: float) -> str:
+    """A span for people, as kubectl writes ages: 45s, 12m, 3h5m, 4d2h."""
+    whole = max(0, int(seconds))
+    days, rest = divmod(whole, 86400)
+    hours, rest = divmod(rest, 3600)
+    minutes, seconds_left = divmod(rest, 60)
+    parts = [(days, "d"), (hours, "h"), (minutes, "m"), (seconds_left, "s")]
+    while len(parts) > 1 and not parts[0][0]:
+        parts.pop(0)
+    return "".join(f"{count}{unit}" for count, unit in parts[:2] if count) or "0s"

@@ -1,0 +1,97 @@
+"""Whether a run is over, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from webhook.run.roles import end_role
+from webhook.run.times import elapsed, spoken
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from webhook.run.counting import Counted
+    from webhook.run.facts import Down, RoleFacts
+    from webhook.run.model import Run, RunSpec
+
+
+class Verdict(NamedTuple):
+    """The end of a run: the phase, the reason in one word, and the words for a person."""
+
+    phase: Literal["Succeeded", "Failed"]
+    reason: str
+    message: str
+
+
+def verdict(
+    run: Run, facts: Mapping[str, RoleFacts], counted: Counted, now: datetime
+) -> Verdict | None:
+    """The run's end, or None if it goes on. A result that is there outweighs every failure."""
+    return (
+        _succeeded(run.spec, facts)
+        or _permanent(run.spec, counted)
+        or _over_budget(run.spec, counted)
+        or deadline(run, now)
+    )
+
+
+def deadline(run: Run, now: datetime) -> Verdict | None:
+    """The end of a run that has been active for as long as it may."""
+    limit, start = run.spec.active_deadline_seconds, run.status.start_time
+    if limit is None or start is None or elapsed(start, now) < limit:
+        return None
+    text = f"the run was active for {spoken(limit)}, its activeDeadlineSeconds"
+    return Verdict("Failed", "DeadlineExceeded", text)
+
+
+def told(down: Down) -> str:
+    """One replica that went down, for a person: worker-2 exited with 137 (SIGKILL) on node a."""
+    failure = down.failure
+    replica = f"{down.role}-{down.index}"
+    where = f" on node {down.pod.node}" if down.pod and down.pod.node else ""
+    if failure.disruption:
+        words = f": {failure.message}" if failure.message else ""
+        return f"{replica} was disrupted{where} ({failure.reason}{words})"
+    if failure.exit_code is None:
+        words = f": {failure.message}" if failure.message else ""
+        return f"{replica} failed{where} ({failure.reason}{words})"
+    word = "" if failure.reason == "Error" else f" ({failure.reason})"
+    return f"{replica} exited with {failure.exit_code}{word}{where}"
+
+
+def _succeeded(spec: RunSpec, facts: Mapping[str, RoleFacts]) -> Verdict | None:
+    role = end_role(spec.framework, facts)
+    deciding = facts[role]
+    if len(deciding.succeeded) < deciding.spec.count:
+        return None
+    text = f"{role} finished" if deciding.spec.count == 1 else f"every {role} finished"
+    return Verdict("Succeeded", "Finished", text)
+
+
+def _permanent(spec: RunSpec, counted: Counted) -> Verdict | None:
+    down = counted.permanent
+    if down is None:
+        return None
+    policy = spec.roles[down.role].restart_policy
+    reason = "OutOfMemory" if down.failure.reason == "OOMKilled" else "PermanentFailure"
+    return Verdict(
+        "Failed", reason, f"{told(down)}, and the restartPolicy of {down.role} is {policy}"
+    )
+
+
+def _over_budget(spec: RunSpec, counted: Counted) -> Verdict | None:
+    if not counted.down:
+        return None
+    failures = sum(role.failed for role in counted.roles.values())
+    if failures > spec.backoff_limit:
+        last = next((each for each in counted.down if not each.failure.disruption), counted.down[0])
+        text = f"{told(last)}; that is failure {failures}, and backoffLimit is {spec.backoff_limit}"
+        return Verdict("Failed", "BackoffLimitExceeded", text)
+    disruptions = sum(role.disruptions for role in counted.roles.values())
+    limit = spec.disruption_limit
+    if limit is not None and disruptions > limit:
+        last = next((each for each in counted.down if each.failure.disruption), counted.down[0])
+        text = f"{told(last)}; that is disruption {disruptions}, and disruptionLimit is {limit}"
+        return Verdict("Failed", "DisruptionLimitExceeded", text)
+    return None
