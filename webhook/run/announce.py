@@ -21,8 +21,7 @@ def announcements(
     """The Events of going from the run's status to this one."""
     return (
         *_begun(run, status),
-        *_went_down(status, down),
-        *_changed(run, status),
+        *_changed(run, status, down),
         *_hindered(run, status, keeps),
     )
 
@@ -35,20 +34,19 @@ def _begun(run: Run, status: RunStatus) -> Iterator[Announcement]:
         yield Announcement("Normal", "Resumed" if resumed else "Begun", f"replicas: {roles}")
 
 
-def _went_down(status: RunStatus, down: Sequence[Down]) -> Iterator[Announcement]:
-    if down and status.phase not in ("Failed", "Succeeded"):
+def _changed(run: Run, status: RunStatus, down: Sequence[Down]) -> Iterator[Announcement]:
+    """The phase's change, or that more replicas went down in the same phase."""
+    phase, message = status.phase, status.message
+    if down and phase not in ("Failed", "Succeeded"):
         more = f"; and {len(down) - 1} more" if len(down) > 1 else ""
         yield Announcement("Warning", "ReplicaDown", f"{told(down[0])}{more}")
-
-
-def _changed(run: Run, status: RunStatus) -> Iterator[Announcement]:
-    before, phase = run.status, status.phase
-    if phase == before.phase and before.observed_generation:
+    if phase == run.status.phase or phase == "Pending":
         return
-    if phase in ("Failed", "Restarting"):
-        yield Announcement("Warning", phase, status.message)
-    elif phase != "Pending":
-        yield Announcement("Normal", phase, status.message)
+    if phase == "Failed":
+        yield Announcement("Warning", phase, message)
+    elif not (down and phase == "Restarting"):
+        # That a replica went down has said it.
+        yield Announcement("Normal", phase, message)
 
 
 def _hindered(run: Run, status: RunStatus, keeps: Hindrance | None) -> Iterator[Announcement]:

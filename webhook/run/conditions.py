@@ -17,6 +17,8 @@ READY: Final = "Ready"
 SUSPENDED: Final = "Suspended"
 SUCCEEDED: Final = "Succeeded"
 FAILED: Final = "Failed"
+# What is said of pods that are on their way: of a run at rest, or at its end, it is not said.
+_UNDER_WAY: Final = (CREATED, SCHEDULED)
 
 
 class Said(NamedTuple):
@@ -45,3 +47,8 @@ def updated(
             message=one.message,
         )
     return tuple(known.values())
+
+
+def without_pods(before: Iterable[Condition]) -> tuple[Condition, ...]:
+    """The conditions that still mean something where no pods are to come."""
+    return tuple(condition for condition in before if condition.type not in _UNDER_WAY)

@@ -59,7 +59,9 @@ def ended_status(status: RunStatus, generation: int, end: Verdict, now: datetime
             "start_time": began,
             "completion_time": to_second(now),
             "duration": spoken(elapsed(began, now)),
-            "conditions": conditions.updated(status.conditions, said, generation, now),
+            "conditions": conditions.updated(
+                conditions.without_pods(status.conditions), said, generation, now
+            ),
         }
     )
 
@@ -76,7 +78,9 @@ def at_rest(status: RunStatus, generation: int, now: datetime) -> RunStatus:
             "phase": "Suspended",
             "message": text,
             "start_time": None,
-            "conditions": conditions.updated(status.conditions, said, generation, now),
+            "conditions": conditions.updated(
+                conditions.without_pods(status.conditions), said, generation, now
+            ),
         }
     )
 
