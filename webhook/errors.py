@@ -8,6 +8,7 @@ FairleadError
 ├── UnreadableInput       a file or folder that was named cannot be read: carries every problem
 ├── ServingError          an address or a certificate that cannot be served with
 ├── NotSynced             what a decision needs is not known yet: answered with 503
+├── NotLeading            something was to be written without holding the lease: it was not
 ├── ClusterError          the API server could not be reached, or refused
 └── SandboxError          the local control plane could not be built, started or stopped
 """
@@ -68,6 +69,10 @@ class NotSynced(FairleadError):
     """A decision needs what the caches do not hold yet, and asking live failed too."""
 
 
+class NotLeading(FairleadError):
+    """A write was held back, for another may hold the lease by now. Nothing was sent."""
+
+
 class ClusterError(FairleadError):
     """The API server could not be reached, or answered with an error.
 
@@ -75,6 +80,7 @@ class ClusterError(FairleadError):
     `reason` is the Status object's (NotFound, AlreadyExists, Conflict, Expired, ...), or Timeout if
     the server said nothing for too long, or "".
     `retry_after` is how many seconds the server asked to be left alone, or None.
+    `words` is the Status object's own message, without where it came from; or "".
     """
 
     def __init__(
@@ -84,7 +90,9 @@ class ClusterError(FairleadError):
         status: int | None = None,
         reason: str = "",
         retry_after: float | None = None,
+        words: str = "",
     ) -> None:
+        self.words = words
         self.status = status
         self.reason = reason
         self.retry_after = retry_after

@@ -16,6 +16,7 @@ def test_a_refusal_carries_status_reason_and_the_servers_words() -> None:
     error = refusal(409, {}, json.dumps(body).encode(), "POST /x")
     assert (error.status, error.reason, error.retry_after) == (409, "AlreadyExists", None)
     assert str(error) == "POST /x: 409 AlreadyExists: pods a exists"
+    assert error.words == "pods a exists"
 
 
 @pytest.mark.parametrize(

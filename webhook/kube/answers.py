@@ -64,6 +64,7 @@ def from_status(
         status=status,
         reason=reason,
         retry_after=retry_after,
+        words=str(body.get("message") or ""),
     )
 
 
