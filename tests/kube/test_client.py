@@ -30,16 +30,19 @@ def test_each_verb_is_sent_as_the_api_server_wants_it(tmp_path: Path) -> None:
                 "kind": "Thing"
             }
             await client.create("/a", {"x": "ü"}, query={"dryRun": "All"})
+            await client.replace("/a/b", {"x": 1}, query={"dryRun": "All"})
             await client.patch("/a/b", [{"op": "test"}], "json")
             await client.delete("/a/b", {"propagationPolicy": "Background"})
             await client.delete("/a/b")
             return api.requests
 
-    get, create, patch, delete, delete_plain = asyncio.run(run())
+    get, create, replace, patch, delete, delete_plain = asyncio.run(run())
     assert (get.method, get.path, get.query["labelSelector"]) == ("GET", "/a", "a in (b, c)")
     assert (create.method, create.query["dryRun"]) == ("POST", "All")
     assert create.headers["content-type"] == "application/json"
     assert json.loads(create.body) == {"x": "ü"}
+    assert (replace.method, replace.path, json.loads(replace.body)) == ("PUT", "/a/b", {"x": 1})
+    assert (replace.query["dryRun"], replace.headers["content-type"]) == ("All", "application/json")
     assert (patch.method, json.loads(patch.body)) == ("PATCH", [{"op": "test"}])
     assert (delete.method, json.loads(delete.body)) == (
         "DELETE",

@@ -92,6 +92,17 @@ class Client:
         """Create `body` in the collection at `path`; the answer is the object as stored."""
         return await self._call("POST", path, query=query, body=body)
 
+    async def replace(
+        self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """Replace the object at `path`; the answer is the object as stored.
+
+        With `metadata.resourceVersion` in `body` only that version is replaced: else the server
+        answers 409 with the reason Conflict. A create of a name that is taken is 409 too, with the
+        reason AlreadyExists.
+        """
+        return await self._call("PUT", path, query=query, body=body)
+
     async def patch(
         self,
         path: str,

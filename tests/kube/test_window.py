@@ -1,0 +1,100 @@
+"""How many may be under way at once."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.kube.virtual_time import run
+from webhook.kube.window import Window
+
+
+def test_the_size_doubles_by_the_round() -> None:
+    """One, two, four, ... up to the most."""
+
+    async def main() -> list[int]:
+        window, sizes = Window(10), []
+        for _ in range(6):
+            sizes.append(window.size)
+            for _ in range(window.size):
+                await window.enter()
+            for _ in range(window.inside):
+                window.grow()
+                window.leave()
+        return sizes
+
+    assert run(main()) == [1, 2, 4, 8, 10, 10]
+
+
+def test_after_a_refusal_it_goes_one_by_one() -> None:
+    """Those who are inside stay; nobody else comes in before all but one have left."""
+
+    async def main() -> None:
+        window = Window(4)
+        for _ in range(3):
+            window.grow()
+        for _ in range(4):
+            await window.enter()
+        window.shrink()
+        waiting = asyncio.create_task(window.enter())
+        for _ in range(3):
+            await asyncio.sleep(1)
+            window.leave()
+            assert not waiting.done()
+        window.leave()
+        await waiting
+        assert (window.size, window.inside) == (1, 1)
+
+    run(main())
+
+
+@settings(deadline=None)
+@given(
+    st.integers(1, 8),
+    st.lists(st.sampled_from(["enter", "leave", "grow", "shrink", "cancel", "let"]), max_size=60),
+)
+def test_places_go_in_order_and_none_is_lost(most: int, steps: list[str]) -> None:
+    """Whoever is cancelled, while waiting or as the place comes, gives it on."""
+
+    async def main() -> None:
+        window, left = Window(most), 0
+        entered: list[int] = []
+        callers: list[asyncio.Task[None]] = []
+
+        async def caller(number: int) -> None:
+            await window.enter()
+            entered.append(number)
+
+        for step in steps:
+            if step == "enter":
+                callers.append(asyncio.create_task(caller(len(callers))))
+            elif step == "leave" and left < len(entered):
+                left += 1
+                window.leave()
+            elif step == "grow":
+                window.grow()
+            elif step == "shrink":
+                window.shrink()
+            elif step == "cancel" and callers:
+                callers[-1].cancel()
+            elif step == "let":
+                await asyncio.sleep(1)
+                assert window.inside == len(entered) - left
+        await asyncio.sleep(1)
+        while left < len(entered):
+            left += 1
+            window.leave()
+            await asyncio.sleep(1)
+        assert (window.inside, window.waiting) == (0, 0)
+        assert entered == [n for n, task in enumerate(callers) if not task.cancelled()]
+
+    run(main())
+
+
+def test_a_window_for_nobody_is_refused() -> None:
+    """It would stop the program without a word."""
+    with pytest.raises(ValueError, match="at least 1"):
+        Window(0)

@@ -1,0 +1,220 @@
+"""Writes: in turn, only while we may, and again only where nothing was done."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.kube.fake_api import Answer, Request, client_of, fake_api, until
+from webhook.errors import ClusterError, NotLeading
+from webhook.kube.token_bucket import TokenBucket
+from webhook.kube.writer import TRIES, Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+    from pathlib import Path
+
+
+class Pauses:
+    """A clock that is moved by sleeping alone."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+        await asyncio.sleep(0)
+
+    def bucket(self) -> TokenBucket:
+        return TokenBucket(clock=lambda: self.now, sleep=self.sleep)
+
+
+async def fine(_: Request, answer: Answer) -> None:
+    await answer.json({"kind": "Thing"})
+
+
+def scripted(codes: Iterable[int], **headers: str) -> Callable[[Request, Answer], Awaitable[None]]:
+    """Answers with these statuses in turn, then 200."""
+    steps = iter(codes)
+
+    async def handle(request: Request, answer: Answer) -> None:
+        code = next(steps, 200)
+        if code == 200:
+            await fine(request, answer)
+        else:
+            await answer.status(code, "", "as the test wants it", **headers)
+
+    return handle
+
+
+def test_each_verb_reaches_the_server_as_the_client_s_does(tmp_path: Path) -> None:
+    """With its path, body and query."""
+
+    async def run() -> list[tuple[str, str, object, str | None]]:
+        async with fake_api(fine) as api, client_of(api, tmp_path) as client:
+            writer = Writer(client, TokenBucket())
+            await writer.create("/a", {"x": 1}, query={"fieldManager": "f"})
+            await writer.replace("/a/b", {"x": 2}, query={"fieldManager": "f"})
+            await writer.patch("/a/b", {"x": 3}, "merge", query={"fieldManager": "f"})
+            await writer.delete("/a/b", {"x": 4}, query={"fieldManager": "f"})
+            return [
+                (seen.method, seen.path, json.loads(seen.body), seen.query.get("fieldManager"))
+                for seen in api.requests
+            ]
+
+    assert asyncio.run(run()) == [
+        ("POST", "/a", {"x": 1}, "f"),
+        ("PUT", "/a/b", {"x": 2}, "f"),
+        ("PATCH", "/a/b", {"x": 3}, "f"),
+        ("DELETE", "/a/b", {"x": 4}, "f"),
+    ]
+
+
+def test_a_call_that_is_throttled_is_made_again_when_the_server_has_had_its_quiet(
+    tmp_path: Path,
+) -> None:
+    """429 with Retry-After: nothing was done then."""
+
+    async def run() -> None:
+        handler = scripted([429, 429], Retry_After="7")
+        async with fake_api(handler) as api, client_of(api, tmp_path) as client:
+            time = Pauses()
+            bucket = time.bucket()
+            writer = Writer(client, bucket)
+            assert await writer.create("/a", {}) == {"kind": "Thing"}
+            assert len(api.requests) == 3
+            assert [round(seconds) for seconds in time.slept] == [7, 7]
+            assert (writer.throttled, bucket.in_flight) == (2, 0)
+            assert bucket.rate == 300.0 / 4 + 1
+
+    asyncio.run(run())
+
+
+def test_a_server_that_throttles_for_ever_is_given_up(tmp_path: Path) -> None:
+    """After ten tries the caller hears of it."""
+
+    async def run() -> None:
+        handler = scripted([429] * 100, Retry_After="1")
+        async with fake_api(handler) as api, client_of(api, tmp_path) as client:
+            with pytest.raises(ClusterError) as caught:
+                await Writer(client, Pauses().bucket()).create("/a", {})
+            assert caught.value.status == 429
+            assert len(api.requests) == TRIES
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("code", "headers"),
+    [
+        (429, {}),
+        (400, {}),
+        (403, {}),
+        (409, {}),
+        (500, {"Retry_After": "1"}),
+        (503, {"Retry_After": "1"}),
+        (504, {}),
+    ],
+)
+def test_nothing_else_is_made_again(tmp_path: Path, code: int, headers: dict[str, str]) -> None:
+    """It may have been done, or will not be done a second time either."""
+
+    async def run() -> None:
+        handler = scripted([code], **headers)
+        async with fake_api(handler) as api, client_of(api, tmp_path) as client:
+            bucket = Pauses().bucket()
+            with pytest.raises(ClusterError) as caught:
+                await Writer(client, bucket).create("/a", {})
+            assert caught.value.status == code
+            assert len(api.requests) == 1
+            assert bucket.in_flight == 0
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("code", "rate"), [(429, 150.0), (502, 150.0), (503, 150.0), (504, 150.0), (403, 300.0)]
+)
+def test_overload_slows_all_down_and_a_refusal_of_one_does_not(
+    tmp_path: Path, code: int, rate: float
+) -> None:
+    """A quota that is used up in one namespace is no concern of the others."""
+
+    async def run() -> None:
+        async with fake_api(scripted([code])) as api, client_of(api, tmp_path) as client:
+            bucket = Pauses().bucket()
+            with pytest.raises(ClusterError):
+                await Writer(client, bucket).create("/a", {})
+            assert bucket.rate == rate
+
+    asyncio.run(run())
+
+
+def test_a_server_that_does_not_answer_slows_all_down(tmp_path: Path) -> None:
+    """It is away, or far too busy."""
+
+    async def stall(_: Request, __: Answer) -> None:
+        await asyncio.sleep(1000)
+
+    async def run() -> None:
+        async with fake_api(stall) as api, client_of(api, tmp_path, timeout=0.05) as client:
+            bucket = Pauses().bucket()
+            with pytest.raises(ClusterError, match="did not answer in time"):
+                await Writer(client, bucket).create("/a", {})
+            assert bucket.rate == 150.0
+
+    asyncio.run(run())
+
+
+def test_nobody_may_silence_the_writer_for_hours(tmp_path: Path) -> None:
+    """A proxy's maintenance page may say so; five minutes are kept."""
+
+    async def run() -> None:
+        handler = scripted([429], Retry_After="86400")
+        async with fake_api(handler) as api, client_of(api, tmp_path) as client:
+            time = Pauses()
+            await Writer(client, time.bucket()).create("/a", {})
+            assert [round(seconds) for seconds in time.slept] == [300]
+
+    asyncio.run(run())
+
+
+def test_without_the_lease_nothing_is_sent(tmp_path: Path) -> None:
+    """It is asked when the call's turn has come, and before each try."""
+    may = iter([True, False])
+
+    async def run() -> None:
+        handler = scripted([429], Retry_After="1")
+        async with fake_api(handler) as api, client_of(api, tmp_path) as client:
+            bucket = Pauses().bucket()
+            writer = Writer(client, bucket, may_write=lambda: next(may))
+            with pytest.raises(NotLeading):
+                await writer.create("/a", {})
+            assert len(api.requests) == 1
+            assert bucket.in_flight == 0
+
+    asyncio.run(run())
+
+
+def test_a_call_that_is_cancelled_gives_its_place_back(tmp_path: Path) -> None:
+    """Whether anything was done then nobody knows."""
+
+    async def stall(_: Request, __: Answer) -> None:
+        await asyncio.sleep(1000)
+
+    async def run() -> None:
+        async with fake_api(stall) as api, client_of(api, tmp_path) as client:
+            bucket = TokenBucket()
+            task = asyncio.create_task(Writer(client, bucket).create("/a", {}))
+            await until(lambda: len(api.requests) == 1)
+            task.cancel()
+            await asyncio.wait([task])
+            assert task.cancelled()
+            assert (bucket.in_flight, bucket.rate) == (0, 300.0)
+
+    asyncio.run(run())
