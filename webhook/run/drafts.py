@@ -1,0 +1,144 @@
+"""Each role's template and placement, with all layers upon them, and what is wrong with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from webhook import names
+from webhook.placement.schema.base import shown
+from webhook.policy.findings import path_text
+from webhook.run.environment import bottom, upon
+from webhook.run.mounts import FILES_VOLUME, KEYS_VOLUME
+from webhook.run.template import merged
+from webhook.run.template_checks import template_problems
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from webhook.placement.schema.placement import PlacementModel
+    from webhook.placement.shapes import JsonObject
+    from webhook.policy.findings import Path
+    from webhook.run.layers import Placement
+    from webhook.run.model import Resources, Run
+
+_TEMPLATE: Final[Path] = ("spec", "template")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What like replicas are to be: of a role (`index` is None), or the one that differs.
+
+    main: the name of the main container; resources: what it gets instead of the template's, if
+    anything.
+    """
+
+    role: str
+    index: int | None
+    template: JsonObject
+    placement: Placement
+    resources: JsonObject | None
+    main: str
+
+    @property
+    def container(self) -> JsonObject:
+        """The main container, as the template has it."""
+        found: JsonObject = next(
+            each for each in self.template["spec"]["containers"] if each["name"] == self.main
+        )
+        return found
+
+    @property
+    def asked(self) -> Mapping[str, object] | None:
+        """The resources of the main container."""
+        if self.resources is not None:
+            return self.resources
+        own = self.container.get("resources")
+        return own if isinstance(own, dict) else None
+
+
+def drafts(run: Run) -> tuple[list[Draft], list[str]]:
+    """The drafts of every role and of every replica that differs, in the framework's order, and
+    problems; a role whose template is wrong has no draft."""
+    found: list[Draft] = []
+    serving = run.spec.serving
+    problems = [*_environment_problems(run)]
+    wrong = [*template_problems(run.spec.template, _TEMPLATE, serving=serving)]
+    problems += wrong
+    for role, replica in run.spec.roles.items():
+        over = replica.template or {}
+        at: Path = ("spec", "replicas", role, "template") if replica.template else _TEMPLATE
+        own = [*template_problems(over, at, serving=serving)]
+        problems += own
+        template = merged(merged({}, run.spec.template), over)
+        containers = _named(template, "containers")
+        lacking = _lacking(run, template, containers, at)
+        problems += [line for line in lacking if line not in problems]
+        if wrong or own or lacking:
+            continue
+        main = run.spec.main_container or containers[0]["name"]
+        resources = _json(replica.resources)
+        placement = upon(bottom(template), (run.spec.environment, replica.environment))
+        found.append(Draft(role, None, template, placement, resources, main))
+        for entry in replica.by_index or ():
+            special = resources if entry.resources is None else _json(entry.resources)
+            there = upon(placement, (entry.environment,))
+            found.append(Draft(role, entry.index, template, there, special, main))
+    return found, problems
+
+
+def _json(resources: Resources | None) -> JsonObject | None:
+    if resources is None:
+        return None
+    return resources.model_dump(by_alias=True, exclude_none=True)
+
+
+def _lacking(run: Run, template: JsonObject, containers: list[JsonObject], at: Path) -> list[str]:
+    """What is wrong with the containers of a merged template, as far as it has any shape."""
+    where = path_text((*at, "spec", "containers"))
+    if not containers:
+        return [f"{where}: there is no container; give one, with a name and an image"]
+    problems = [
+        f"{where}: container {shown(each['name'])} has no image; give it one"
+        for each in containers
+        if not each.get("image")
+    ]
+    problems += [
+        f"{path_text((*at, 'spec', 'volumes'))}: the name {each['name']} is Fairlead's own; "
+        "rename the volume"
+        for each in _named(template, "volumes")
+        if each["name"] in (FILES_VOLUME, KEYS_VOLUME)
+    ]
+    known = [each["name"] for each in containers]
+    wanted = run.spec.main_container
+    if wanted is not None and wanted not in known:
+        there = ", ".join(known)
+        problems.append(f"spec.mainContainer: there is no container {shown(wanted)} among {there}")
+    return problems
+
+
+def _named(template: JsonObject, field: str) -> list[JsonObject]:
+    """The objects with a name in a list of the template's spec; none of a wrong shape."""
+    spec = template.get("spec")
+    found = spec.get(field) if isinstance(spec, dict) else None
+    objects = found if isinstance(found, list) else []
+    return [
+        each for each in objects if isinstance(each, dict) and isinstance(each.get("name"), str)
+    ]
+
+
+def _environment_problems(run: Run) -> Iterator[str]:
+    """An environment asks for capacity by its field: the annotation would hide what it says."""
+    for at, environment in _environments(run):
+        if environment is not None and names.CAPACITY in (environment.annotations or ()):
+            path = path_text((*at, "annotations", names.CAPACITY))
+            yield f"{path}: an environment asks by its field capacity; write it there"
+
+
+def _environments(run: Run) -> Iterator[tuple[Path, PlacementModel | None]]:
+    yield ("spec", "environment"), run.spec.environment
+    for role, replica in run.spec.roles.items():
+        at: Path = ("spec", "replicas", role)
+        yield (*at, "environment"), replica.environment
+        for position, entry in enumerate(replica.by_index or ()):
+            yield (*at, "byIndex", position, "environment"), entry.environment
