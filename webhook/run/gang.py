@@ -19,6 +19,11 @@ Options = TypeVar("Options", bound=BaseModel)
 
 # Where a run's ConfigMap and its SSH keys are mounted in the main container.
 FILES = "/etc/fairlead"
+# What the run's SSH keys are called there: the names that ssh looks for by itself, and those that
+# Kubeflow's mpi-operator gives them.
+SSH_PRIVATE_KEY = "id_rsa"
+SSH_PUBLIC_KEY = "id_rsa.pub"
+SSH_AUTHORIZED_KEYS = "authorized_keys"
 
 
 @dataclass(frozen=True)
@@ -27,8 +32,10 @@ class Gang:
 
     counts: replicas by role, in the framework's order.
     options: the framework's own part of the spec, or None.
-    devices: role -> index -> GPUs of the replica's main container (0 if it has none).
     cluster_domain: appended to addresses if not empty.
+    devices: role -> index -> GPUs of the replica's main container (0 if it has none).
+    labels: those that every pod of the run carries, the template's own among them.
+    service_account: the pods'.
     """
 
     run: str
@@ -54,6 +61,10 @@ class Gang:
     def _first(self) -> dict[str, int]:
         ends = accumulate(self.counts.values(), initial=0)
         return dict(zip(self.counts, ends, strict=False))
+
+    def gpus(self, role: str) -> tuple[int, ...]:
+        """The GPUs of each replica of a role."""
+        return self.devices.get(role) or (0,) * self.counts.get(role, 0)
 
     @property
     def leader(self) -> str:
@@ -99,9 +110,14 @@ class Gang:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What one replica is told: variables for its main container, by name."""
+    """What one replica is told.
+
+    env: variables for its main container, by name.
+    command: what that container runs if its template names neither command nor args.
+    """
 
     env: Mapping[str, str] = field(default_factory=dict)
+    command: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +126,9 @@ class Shared:
 
     files: name -> text, kept in the run's ConfigMap and mounted read-only at FILES.
     ssh_keys_at: where the run's SSH keys are mounted, or "" if it has none.
+    searches: DNS search domains that all pods need beside their own.
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
     ssh_keys_at: str = ""
+    searches: tuple[str, ...] = ()

@@ -76,7 +76,5 @@ def _processes(gang: Gang) -> int:
 
 def _devices(gang: Gang) -> int:
     """The GPUs of each replica if all have as many, and any; else 1."""
-    seen = {
-        gpus for role, count in gang.counts.items() for gpus in gang.devices.get(role, (0,) * count)
-    }
+    seen = {gpus for role in gang.counts for gpus in gang.gpus(role)}
     return seen.pop() or 1 if len(seen) == 1 else 1

@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.run.gang import Shared, Told
-from webhook.run.rendezvous import pytorch, tensorflow
+from webhook.run.rendezvous import (
+    dask,
+    jax,
+    mpi,
+    mxnet,
+    paddle,
+    pytorch,
+    ray,
+    spark,
+    tensorflow,
+    xgboost,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -15,10 +26,19 @@ if TYPE_CHECKING:
 _TELL: Final[Mapping[str, Callable[[Gang, str, int], Told]]] = {
     "tensorflow": tensorflow.tell,
     "pytorch": pytorch.tell,
+    "jax": jax.tell,
+    "mpi": mpi.tell,
+    "xgboost": xgboost.tell,
+    "paddle": paddle.tell,
+    "mxnet": mxnet.tell,
+    "dask": dask.tell,
+    "spark": spark.tell,
+    "ray": ray.tell,
 }
 _SHARE: Final[Mapping[str, Callable[[Gang], Shared]]] = {
     "tensorflow": tensorflow.share,
     "pytorch": pytorch.share,
+    "mpi": mpi.share,
 }
 
 

@@ -1,0 +1,34 @@
+"""JAX: where worker 0, the coordinator, is, how many processes there are, and which one this is.
+
+JAX itself reads `JAX_COORDINATOR_ADDRESS` alone (`jax/_src/distributed.py`, read and tried in
+0.10.2); the number of processes and the process' own it takes as arguments of
+`jax.distributed.initialize`, or from clusters that it knows, of which a Run is none.
+`JAX_NUM_PROCESSES` and `JAX_PROCESS_ID` are the names that Kubeflow's Trainer 2.2.0 gives them
+(`pkg/runtime/framework/plugins/jax`). The older four are those of its training operator 1.9.2
+(`pkg/controller.v1/jax/envvar.go`), where the address has no port.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.run.gang import Told
+
+if TYPE_CHECKING:
+    from webhook.run.gang import Gang
+
+
+def tell(gang: Gang, role: str, index: int) -> Told:
+    """The coordinator's address, the number of processes, and this one's."""
+    count, process = str(gang.size), str(gang.rank(role, index))
+    return Told(
+        {
+            "JAX_COORDINATOR_ADDRESS": f"{gang.leader}:{gang.port}",
+            "JAX_NUM_PROCESSES": count,
+            "JAX_PROCESS_ID": process,
+            "COORDINATOR_ADDRESS": gang.leader,
+            "COORDINATOR_PORT": str(gang.port),
+            "NUM_PROCESSES": count,
+            "PROCESS_ID": process,
+        }
+    )

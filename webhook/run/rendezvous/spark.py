@@ -1,0 +1,65 @@
+"""Spark: the configuration by which the driver makes executors that belong to the run.
+
+A driver in a pod is in client mode: `spark-submit --master k8s://https://kubernetes.default.svc`.
+What it has to know comes as Java system properties in `SPARK_SUBMIT_OPTS`, which spark-submit,
+spark-shell and pyspark hand to the driver's JVM (`SparkSubmitCommandBuilder.java`); a SparkConf
+begins with those whose names start with `spark.`, and `--conf`, the properties file and the program
+go before them (`SparkSubmitArguments.scala`, `toSparkConf`). So the image's own SPARK_CONF_DIR
+stays as it is, and its user has the last word.
+
+The settings are those that Spark's `docs/running-on-kubernetes.md` asks for in client mode: where
+executors find the driver, which pod owns them, their namespace, labels and service account. The
+image of the executors, `spark.kubernetes.container.image`, is for the program to say.
+`SPARK_DRIVER_BIND_ADDRESS` is what the official image's `entrypoint.sh` reads.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook import names
+from webhook.run.gang import Told
+from webhook.run.model.frameworks import Spark
+
+if TYPE_CHECKING:
+    from webhook.run.gang import Gang
+
+# Labels of the driver's pod alone, and those by which the controller selects what it has made.
+_OWN: Final = frozenset(
+    {names.ROLE, names.REPLICA_INDEX, names.RUN_UID, names.ATTEMPT, names.MANAGED_BY}
+)
+# The driver begins before its name resolves, so it cannot bind to that.
+_ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104  a pod's address is its own
+
+
+def tell(gang: Gang, role: str, index: int) -> Told:
+    """The driver's configuration, as options of its JVM."""
+    properties = {
+        "spark.driver.host": gang.host(role, index),
+        "spark.driver.bindAddress": _ANY_ADDRESS,
+        "spark.driver.port": str(gang.port),
+        "spark.kubernetes.namespace": gang.namespace,
+        "spark.kubernetes.driver.pod.name": gang.pod(role, index),
+        "spark.kubernetes.authenticate.driver.serviceAccountName": gang.service_account,
+        "spark.kubernetes.authenticate.executor.serviceAccountName": gang.service_account,
+    }
+    properties |= {
+        f"spark.kubernetes.executor.label.{key}": value
+        for key, value in sorted(executor_labels(gang).items())
+    }
+    executors = gang.settings(Spark).executors
+    if executors is not None:
+        properties["spark.executor.instances"] = str(executors)
+    return Told(
+        {
+            "SPARK_SUBMIT_OPTS": " ".join(f"-D{key}={value}" for key, value in properties.items()),
+            "SPARK_DRIVER_BIND_ADDRESS": _ANY_ADDRESS,
+        }
+    )
+
+
+def executor_labels(gang: Gang) -> dict[str, str]:
+    """The labels by which the webhook knows an executor as a pod of the run."""
+    shared = {key: value for key, value in gang.labels.items() if key not in _OWN}
+    own = {names.RUN: gang.run, names.FRAMEWORK: "spark", names.ROLE: "executor"}
+    return shared | own

@@ -1,0 +1,35 @@
+"""XGBoost: where the tracker is, and which of its workers this replica is.
+
+The tracker runs in the master, beside the worker of rank 0: all replicas train. XGBoost takes the
+names in capitals as arguments of `xgboost.collective.CommunicatorContext`
+(`src/collective/comm_group.cc`: `DMLC_TRACKER_URI`, `DMLC_TRACKER_PORT`, `DMLC_TASK_ID`; the task's
+id settles its rank), its older rabit from the environment. Together with `DMLC_NUM_WORKER` they are
+what Kubeflow's Trainer 2.2.0 sets (`pkg/runtime/framework/plugins/xgboost`); the others are those
+of its training operator 1.8.1 (`pkg/controller.v1/xgboost`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.run.gang import Told
+
+if TYPE_CHECKING:
+    from webhook.run.gang import Gang
+
+
+def tell(gang: Gang, role: str, index: int) -> Told:
+    """The tracker's address, the number of workers (the master is one), and this one's rank."""
+    port, size, rank = str(gang.port), str(gang.size), str(gang.rank(role, index))
+    return Told(
+        {
+            "DMLC_TRACKER_URI": gang.leader,
+            "DMLC_TRACKER_PORT": port,
+            "DMLC_TASK_ID": rank,
+            "DMLC_NUM_WORKER": size,
+            "MASTER_ADDR": gang.leader,
+            "MASTER_PORT": port,
+            "WORLD_SIZE": size,
+            "RANK": rank,
+        }
+    )
