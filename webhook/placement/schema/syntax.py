@@ -13,6 +13,7 @@ from webhook.placement.schema.base import own_error, shown
 
 _NAME: Final = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _DNS_LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SERVICE_NAME: Final = r"[a-z]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN: Final = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
 _SYSCTL_WORD: Final = r"[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SYSCTL: Final = rf"({_SYSCTL_WORD}[./])*{_SYSCTL_WORD}"
@@ -30,6 +31,7 @@ MAX_KEY: Final = MAX_SUBDOMAIN + 1 + MAX_NAME
 
 _name = re.compile(_NAME, re.ASCII)
 _dns_label = re.compile(_DNS_LABEL, re.ASCII)
+_service_name = re.compile(_SERVICE_NAME, re.ASCII)
 _subdomain = re.compile(_SUBDOMAIN, re.ASCII)
 _sysctl = re.compile(_SYSCTL, re.ASCII)
 _windows_user = re.compile(_WINDOWS_USER)
@@ -101,6 +103,15 @@ def _dns_label_fault(text: str) -> str:
     )
 
 
+def _service_name_fault(text: str) -> str:
+    if len(text) <= MAX_NAME and _service_name.fullmatch(text):
+        return ""
+    return (
+        f"it must be 1 to {MAX_NAME} lower-case letters, digits or '-', "
+        "with a letter at the beginning and a letter or a digit at the end"
+    )
+
+
 def _sysctl_fault(text: str) -> str:
     if len(text) <= MAX_SUBDOMAIN and _sysctl.fullmatch(text):
         return ""
@@ -137,6 +148,9 @@ ResourceName = Annotated[
 ]
 NamespaceName = Annotated[
     str, _checked("a namespace's name", _dns_label_fault), _schema(_DNS_LABEL, MAX_NAME)
+]
+ServiceName = Annotated[
+    str, _checked("a Service's name", _service_name_fault), _schema(_SERVICE_NAME, MAX_NAME)
 ]
 SysctlName = Annotated[
     str, _checked("a kernel parameter", _sysctl_fault), _schema(_SYSCTL, MAX_SUBDOMAIN)

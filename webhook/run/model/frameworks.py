@@ -1,10 +1,13 @@
 """What only one framework knows, under its own name in a Run's spec."""
 
-from typing import Literal
+from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from webhook.placement.schema.base import Strict
+from webhook.placement.schema.base import Strict, own_error, shown
+
+_MOST_PROCESSES = 1000
+_WORDS = ("auto", "gpu", "cpu")
 
 
 def _port(default: int, what: str) -> int | None:
@@ -30,14 +33,39 @@ class Elastic(Strict):
 
     min_replicas: int = Field(ge=1, le=10000, description="As few nodes are enough to go on.")
     max_restarts: int = Field(
-        default=3, ge=0, description="How often torchrun begins anew within the pods."
+        default=3, ge=0, le=2**31 - 1, description="How often torchrun begins anew within the pods."
     )
+
+
+def _processes(value: object) -> object:
+    if isinstance(value, str) and value in _WORDS:
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _MOST_PROCESSES:
+        return value
+    raise own_error(
+        f"want a whole number from 1 to {_MOST_PROCESSES}, or {', '.join(_WORDS)}: "
+        f"not {shown(value)}"
+    )
+
+
+Processes: TypeAlias = Annotated[
+    int | Literal["auto", "gpu", "cpu"],
+    BeforeValidator(_processes),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1, "maximum": _MOST_PROCESSES},
+                {"type": "string", "enum": list(_WORDS)},
+            ]
+        }
+    ),
+]
 
 
 class PyTorch(Strict):
     """PyTorch's own settings."""
 
-    nproc_per_node: int | Literal["auto", "gpu", "cpu"] | None = Field(
+    nproc_per_node: Processes | None = Field(
         default=None,
         description="Processes in each replica, for torchrun. Default: the GPUs of the main "
         "container's limits if each replica has as many, else 1.",
@@ -65,12 +93,14 @@ class Mpi(Strict):
     slots_per_worker: int | None = Field(
         default=None,
         ge=1,
+        le=1000,
         description="Processes on each worker. Default: the GPUs of its main container's limits, "
         "else 1.",
     )
     ssh_auth_mount_path: str = Field(
         default="/root/.ssh",
-        min_length=1,
+        pattern=r"^/[^:]*$",
+        max_length=1024,
         description="Where the run's SSH keys are mounted in every replica's main container.",
     )
     launcher_as_worker: bool = Field(
@@ -109,6 +139,7 @@ class Spark(Strict):
     executors: int | None = Field(
         default=None,
         ge=0,
+        le=100000,
         description="How many executors the driver asks for: spark.executor.instances.",
     )
     port: int | None = _port(7078, "The driver's port.")

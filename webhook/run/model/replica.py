@@ -1,30 +1,101 @@
 """The replicas of one role of a Run, and where single ones differ."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from webhook.placement.schema.base import Strict, distinct
+from webhook.placement.schema.base import Problem, Strict, distinct, own_error, shown
 from webhook.placement.schema.placement import PlacementModel
+from webhook.placement.schema.syntax import ResourceName
+from webhook.run.model.checks import index_problems
 
 RestartPolicy: TypeAlias = Literal["Never", "OnFailure", "ExitCode"]
 JsonObject: TypeAlias = dict[str, Any]
 
 MAX_REPLICAS = 10000
 
+# resource.Quantity, of k8s.io/apimachinery: a number with a suffix.
+_NUMBER = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)"
+_QUANTITY = rf"^[+-]?{_NUMBER}(([KMGTPE]i)|[numkMGTPE]|([eE][+-]?{_NUMBER}))?$"
+_quantity_text = re.compile(_QUANTITY, re.ASCII)
+
+
+def _quantity(value: object) -> object:
+    if isinstance(value, float):
+        raise own_error(f"{value} is written in quotes, or in thousandths: {value * 1000:g}m")
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise own_error("want a quantity: a whole number, or text such as 500m or 16Gi")
+    if isinstance(value, str) and not _quantity_text.fullmatch(value):
+        raise own_error(f"{shown(value)} is not a quantity, such as 4, 500m or 16Gi")
+    return value
+
+
+Quantity: TypeAlias = Annotated[
+    str | int,
+    BeforeValidator(_quantity),
+    WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string", "pattern": _QUANTITY}]}),
+]
+
+
+def _pod_template(template: JsonObject) -> JsonObject:
+    for name, part in template.items():
+        if name not in ("metadata", "spec"):
+            raise own_error(f"a pod template has metadata and spec, and no {shown(name)}")
+        if not isinstance(part, dict):
+            raise own_error(f"{name} must be a mapping")
+    return template
+
+
+PodTemplate: TypeAlias = Annotated[
+    JsonObject,
+    AfterValidator(_pod_template),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "metadata": {
+                    "type": "object",
+                    "description": "Labels and annotations of the pods.",
+                    "additionalProperties": True,
+                },
+                "spec": {
+                    "type": "object",
+                    "description": "A pod's spec, as any pod has it.",
+                    "additionalProperties": True,
+                },
+            },
+        }
+    ),
+]
+
+
+class ResourceClaim(Strict):
+    """One of the pod's resourceClaims that the container uses."""
+
+    name: str = Field(min_length=1, description="Its name in the pod's resourceClaims.")
+    request: str | None = Field(
+        default=None, description="The one request of the claim that is meant. Default: all."
+    )
+
+
+def _one_entry_a_claim(claims: list[ResourceClaim]) -> list[ResourceClaim]:
+    return distinct(claims, [claim.name for claim in claims], ("name",), "the name")
+
 
 class Resources(Strict):
     """What the main container asks for; as in a container, quantities by resource name."""
 
-    requests: Mapping[str, str | int | float] | None = Field(
+    requests: dict[ResourceName, Quantity] | None = Field(
         default=None, description="What is reserved for it."
     )
-    limits: Mapping[str, str | int | float] | None = Field(
+    limits: dict[ResourceName, Quantity] | None = Field(
         default=None, description="What it may not exceed."
     )
-    claims: list[JsonObject] | None = Field(
-        default=None, description="Names of the pod's resourceClaims that it uses."
+    claims: Annotated[list[ResourceClaim], AfterValidator(_one_entry_a_claim)] | None = Field(
+        default=None, description="The pod's resourceClaims that it uses."
     )
 
 
@@ -56,7 +127,7 @@ class ReplicaSpec(Strict):
     environment: PlacementModel | None = Field(
         default=None, description="The role's own placement, upon the run's."
     )
-    template: JsonObject | None = Field(
+    template: PodTemplate | None = Field(
         default=None,
         description="Where the role's pods differ from the run's template: a pod template, "
         "merged as kubectl apply would: containers, volumes and variables by name.",
@@ -70,3 +141,8 @@ class ReplicaSpec(Strict):
     by_index: Annotated[list[IndexSpec], AfterValidator(_one_entry_an_index)] | None = Field(
         default=None, description="Single replicas that differ."
     )
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """An override is about a replica that there is."""
+        yield from index_problems(given)

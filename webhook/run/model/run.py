@@ -1,12 +1,13 @@
 """The Run: the object that the API server keeps."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
 
 from pydantic import Field
 
-from webhook.placement.schema.base import Strict
-from webhook.placement.schema.syntax import AnnotationKey, LabelKey, LabelValue, ObjectName
+from webhook.placement.schema.base import Problem, Strict
+from webhook.placement.schema.syntax import AnnotationKey, LabelKey, LabelValue, ServiceName
+from webhook.run.model.checks import name_problems
 from webhook.run.model.spec import RunSpec
 from webhook.run.model.status import RunStatus
 
@@ -14,9 +15,11 @@ from webhook.run.model.status import RunStatus
 class RunMetadata(Strict):
     """The name of a run, and what the API server adds."""
 
-    refused: ClassVar[Mapping[str, str]] = {}
-
-    name: ObjectName = Field(description="The name; pods are called <name>-<role>-<index>.")
+    name: ServiceName = Field(
+        description="The name, which the run's Service has too; pods are called "
+        "<name>-<role>-<index>, in at most 63 characters."
+    )
+    generate_name: Any = Field(default=None, description="What the API server made the name from.")
     namespace: str = Field(default="default", description="The namespace of the run's pods.")
     labels: dict[LabelKey, LabelValue] | None = Field(
         default=None, description="Labels of the Run itself; its pods get those of the template."
@@ -54,6 +57,11 @@ class Run(Strict):
     def namespace(self) -> str:
         """The run's namespace."""
         return self.metadata.namespace
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """The names of the pods are hostnames too."""
+        yield from name_problems(given)
 
     def pod_name(self, role: str, index: int) -> str:
         """The name of one replica's pod."""

@@ -5,20 +5,20 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field
 
-from webhook import names
-from webhook.placement.schema.base import Problem, Strict, distinct, guess, shown
+from webhook.placement.schema.base import Problem, Strict, distinct, own_error
 from webhook.placement.schema.placement import PlacementModel
 from webhook.run.model import frameworks
-from webhook.run.model.replica import JsonObject, ReplicaSpec
+from webhook.run.model.checks import DEFAULT_ROLE, SERVING, spec_problems
+from webhook.run.model.replica import PodTemplate, ReplicaSpec
 from webhook.run.roles import ROLES
 
 RunKind: TypeAlias = Literal["experiment", "job", "build", "notebook", "tensorboard", "service"]
 Framework: TypeAlias = Literal[
     "tensorflow", "pytorch", "jax", "mpi", "xgboost", "paddle", "mxnet", "dask", "spark", "ray"
 ]
-# Kinds whose pod stays until somebody ends it.
-SERVING = frozenset({"notebook", "tensorboard", "service"})
-DEFAULT_ROLE = "master"
+_INT32 = 2**31 - 1
+_CONTAINER_NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+_PORT_NAME = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 
 
 class Port(Strict):
@@ -26,7 +26,7 @@ class Port(Strict):
 
     name: str | None = Field(
         default=None,
-        pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$",
+        pattern=_PORT_NAME,
         max_length=15,
         description="The port's name; needed where there are several.",
     )
@@ -38,6 +38,8 @@ class Port(Strict):
 
 def _distinct_ports(ports: list[Port]) -> list[Port]:
     distinct(ports, [port.port for port in ports], ("port",), "the port")
+    if len(ports) > 1 and not all(port.name for port in ports):
+        raise own_error("where there are several ports, each needs a name")
     return distinct(ports, [port.name for port in ports], ("name",), "the name")
 
 
@@ -57,13 +59,13 @@ class RunSpec(Strict):
     environment: PlacementModel | None = Field(
         default=None, description="The run's own placement: every replica starts from it."
     )
-    template: JsonObject = Field(
+    template: PodTemplate = Field(
         description="An ordinary pod template, the bottom layer of every replica: metadata with "
         "labels and annotations, spec with containers, volumes, service account.",
     )
     main_container: str | None = Field(
         default=None,
-        min_length=1,
+        pattern=_CONTAINER_NAME,
         max_length=63,
         description="The container that gets resources and rendezvous variables, and whose exit "
         "code counts. Default: the first.",
@@ -82,28 +84,28 @@ class RunSpec(Strict):
     backoff_limit: int = Field(
         default=3,
         ge=0,
-        le=2**31 - 1,
+        le=_INT32,
         description="How many failures of the program are started again; the next one fails the "
         "run.",
     )
     disruption_limit: int | None = Field(
         default=None,
         ge=0,
-        le=2**31 - 1,
+        le=_INT32,
         description="How many disruptions (nodes that went away, evictions, preemptions) are "
         "started again; the next one fails the run. Left out: any number.",
     )
     active_deadline_seconds: int | None = Field(
         default=None,
         ge=1,
-        le=2**31 - 1,
+        le=_INT32,
         description="After so many seconds of activity the run fails. Suspension starts the "
         "count anew.",
     )
     ttl_seconds_after_finished: int | None = Field(
         default=None,
         ge=0,
-        le=2**31 - 1,
+        le=_INT32,
         description="So many seconds after its end the Run is deleted, and all that it owns. "
         "Left out: never.",
     )
@@ -123,7 +125,7 @@ class RunSpec(Strict):
     max_age_seconds: int | None = Field(
         default=None,
         ge=1,
-        le=2**31 - 1,
+        le=_INT32,
         description="For notebook, tensorboard and service: so many seconds after its start the "
         "run is over.",
     )
@@ -153,71 +155,5 @@ class RunSpec(Strict):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Roles that the framework knows, indexes that exist, fields that mean something here."""
-        framework, replicas = given.get("framework"), given.get("replicas")
-        if framework is None or framework in names.FRAMEWORKS:
-            yield from _wrong_roles(framework, replicas, given.get("kind"))
-        if isinstance(replicas, dict):
-            for role, replica in replicas.items():
-                yield from _wrong_indexes(role, replica)
-        for name in names.FRAMEWORKS:
-            if given.get(name) is not None and name != framework:
-                yield Problem((name,), f"goes with framework {name} only")
-        if given.get("kind") not in SERVING:
-            for name in ("ports", "maxAgeSeconds"):
-                if given.get(name) is not None:
-                    yield Problem(
-                        (name,), "goes with the kinds notebook, tensorboard and service only"
-                    )
-        elif framework is not None:
-            yield Problem(("framework",), "goes with the kinds experiment, job and build only")
-
-
-def _wrong_roles(framework: str | None, replicas: object, kind: object) -> Iterator[Problem]:
-    roles = ROLES[framework]
-    of = f"framework {framework}" if framework else "a run without a framework"
-    if replicas is None:
-        replicas = {DEFAULT_ROLE: None}
-        if framework is not None and DEFAULT_ROLE not in roles.known:
-            known = ", ".join(roles.known)
-            yield Problem(("replicas",), f"is required for {of}; its roles are {known}")
-            return
-    if not isinstance(replicas, dict):
-        return
-    if kind in SERVING:
-        for role, replica in replicas.items():
-            if role != DEFAULT_ROLE or _count(replica) != 1:
-                yield Problem(
-                    ("replicas", role), f"a {kind} is one pod, of role {DEFAULT_ROLE}; remove it"
-                )
-        return
-    for role, replica in replicas.items():
-        if role not in roles.known:
-            hint = guess(str(role), roles.known) or f"; the roles are {', '.join(roles.known)}"
-            yield Problem(("replicas", role), f"{of} has no role {shown(role)}{hint}")
-        count = _count(replica)
-        if role in roles.single and count > 1:
-            yield Problem(("replicas", role, "count"), f"{of} has one {role} at most, not {count}")
-    for some in roles.required:
-        if not any(role in replicas for role in some):
-            yield Problem(("replicas",), f"{of} needs a {' or a '.join(some)}")
-    if framework == "tensorflow" and "master" in replicas and "chief" in replicas:
-        yield Problem(("replicas", "chief"), "is the master by its newer name; keep one of the two")
-
-
-def _count(replica: object) -> int:
-    count = replica.get("count") if isinstance(replica, dict) else None
-    return count if isinstance(count, int) else 1
-
-
-def _wrong_indexes(role: str, replica: object) -> Iterator[Problem]:
-    if not isinstance(replica, dict) or not isinstance(replica.get("byIndex"), list):
-        return
-    count = replica.get("count", 1)
-    for position, entry in enumerate(replica["byIndex"]):
-        index = entry.get("index") if isinstance(entry, dict) else None
-        if isinstance(index, int) and isinstance(count, int) and index >= count:
-            yield Problem(
-                ("replicas", role, "byIndex", position, "index"),
-                f"there is no replica {index}: count is {count}, and indexes begin at 0",
-            )
+        """Roles that the framework knows, and fields that mean something here."""
+        yield from spec_problems(given)

@@ -1,0 +1,146 @@
+"""Rules in CEL for what the schema of a Run cannot say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook import names
+from webhook.placement.schema.syntax import MAX_NAME
+from webhook.run.crd.fixed import FIXED
+from webhook.run.crd.rule import Rule, literal
+from webhook.run.model import DEFAULT_ROLE, SERVING
+from webhook.run.roles import ROLES, Roles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_SERVES: Final = f"self.kind in {literal([kind for kind in names.KINDS if kind in SERVING])}"
+_NO_REPLICAS: Final = "!has(self.replicas)"
+
+_NAMES: Final = (
+    Rule(
+        "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+        "the run's Service has this name too: it must be lower-case letters, digits and '-', with "
+        "a letter at the beginning and a letter or a digit at the end; give the run another name",
+        at=".metadata.name",
+    ),
+    Rule(
+        f"size(self.metadata.name) + (has(self.spec.replicas) ? self.spec.replicas.map(r,"
+        f" size(r) + size(string(self.spec.replicas[r].count - 1))).max() : "
+        f"{len(DEFAULT_ROLE) + 1}) <= {MAX_NAME - 2}",
+        f"pods are called <run>-<role>-<index>, in at most {MAX_NAME} characters: give the run a "
+        "shorter name",
+        at=".metadata.name",
+    ),
+)
+_OVERRIDES: Final = (
+    Rule(
+        "!has(self.byIndex) || self.byIndex.all(o, o.index < self.count)",
+        "each index must be less than count, since indexes begin at 0: raise count, or remove the "
+        "override",
+        at=".byIndex",
+    ),
+)
+
+
+def _roles() -> Iterator[Rule]:
+    """Roles that the framework knows, and those without which it cannot start."""
+    for framework, roles in ROLES.items():
+        other = f"self.?framework.orValue('') != {literal(framework or '')} || {_SERVES}"
+        of = f"framework {framework}" if framework else "a run without a framework"
+        known = ", ".join(roles.known)
+        yield Rule(
+            f"{other} || {_NO_REPLICAS} || self.replicas.all(r, r in {literal(roles.known)})",
+            f"{of} has the roles {known} only: rename the others, or remove them",
+            at=".replicas",
+        )
+        if DEFAULT_ROLE not in roles.known:
+            yield Rule(
+                f"{other} || has(self.replicas)",
+                f"is required for {of}: its roles are {known}",
+                at=".replicas",
+            )
+        for some in roles.required:
+            # At least one role there must be; where these are all, nothing is left to be said.
+            if set(some) != set(roles.known):
+                there = " || ".join(f"{literal(role)} in self.replicas" for role in some)
+                yield Rule(
+                    f"{other} || {_NO_REPLICAS} || {there}",
+                    f"{of} needs a {' or a '.join(some)}: add it",
+                    at=".replicas",
+                )
+
+
+def _counts() -> Iterator[Rule]:
+    single = single_roles(ROLES)
+    yield Rule(
+        f"{_NO_REPLICAS}"
+        f" || self.replicas.all(r, !(r in {literal(single)}) || self.replicas[r].count == 1)",
+        f"of the roles {', '.join(single)} there is one replica at most: set its count to 1",
+        at=".replicas",
+    )
+    yield Rule(
+        f"{_NO_REPLICAS} || !('master' in self.replicas && 'chief' in self.replicas)",
+        "chief is the master by its newer name: keep one of the two",
+        at=".replicas",
+    )
+    yield Rule(
+        f"!({_SERVES}) || {_NO_REPLICAS}"
+        f" || self.replicas.all(r, r == {literal(DEFAULT_ROLE)} && self.replicas[r].count == 1)",
+        f"a notebook, a tensorboard or a service is one pod, of role {DEFAULT_ROLE}: remove the "
+        "replicas",
+        at=".replicas",
+    )
+    yield Rule(
+        "!has(self.pytorch) || !has(self.pytorch.elastic) || self.pytorch.elastic.minReplicas <="
+        " (has(self.replicas) ? self.replicas.map(r, self.replicas[r].count).sum() : 1)",
+        "is more than all replicas together: lower it, or raise a count",
+        at=".pytorch.elastic.minReplicas",
+    )
+
+
+def _companions() -> Iterator[Rule]:
+    """Fields that mean something only beside others."""
+    yield Rule(
+        f"!({_SERVES}) || !has(self.framework)",
+        "goes with the kinds experiment, job and build only: remove it",
+        at=".framework",
+    )
+    for field in ("ports", "maxAgeSeconds"):
+        yield Rule(
+            f"{_SERVES} || !has(self.{field})",
+            "goes with the kinds notebook, tensorboard and service only: remove it",
+            at=f".{field}",
+        )
+    for framework in names.FRAMEWORKS:
+        yield Rule(
+            f"!has(self.{framework}) || self.?framework.orValue('') == {literal(framework)}",
+            f"goes with framework {framework} only: remove it",
+            at=f".{framework}",
+        )
+    yield Rule(
+        "!has(self.ports) || size(self.ports) == 1 || self.ports.all(p, has(p.name)"
+        " && self.ports.exists_one(q, has(q.name) && q.name == p.name))",
+        "where there are several ports, each needs a name of its own: give it one",
+        at=".ports",
+    )
+
+
+def single_roles(table: Mapping[str | None, Roles]) -> list[str]:
+    """The roles of which no framework has more than one replica.
+
+    Raises ValueError if a role is single to one framework and not to another: a rule for all of
+    them could not say so.
+    """
+    single = {role for roles in table.values() for role in roles.single}
+    for framework, roles in table.items():
+        if several := single & {*roles.known} - roles.single:
+            raise ValueError(f"{framework} has several {', '.join(several)}, others have one")
+    return [role for role in names.ROLES if role in single]
+
+
+RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
+    "Run": _NAMES,
+    "RunSpec": (*_roles(), *_counts(), *_companions(), *FIXED),
+    "ReplicaSpec": _OVERRIDES,
+}

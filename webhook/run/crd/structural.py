@@ -1,0 +1,127 @@
+"""JSON Schema to a structural schema, as a CustomResourceDefinition takes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.run.crd.rule import Rule
+
+Json = dict[str, Any]
+
+# What is taken over as it stands ("Specifying a structural schema", Kubernetes' documentation).
+_KEPT: Final = (
+    "description",
+    "type",
+    "format",
+    "default",
+    "enum",
+    "pattern",
+    "minimum",
+    "maximum",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "minProperties",
+    "maxProperties",
+    "required",
+)
+# What rules say (`anyOf`, `if`), or what a schema of Kubernetes says without words: unknown fields
+# are refused or dropped.
+_DROPPED: Final = ("title", "additionalProperties", "anyOf", "if", "then", "propertyNames")
+_HANDLED: Final = ("$ref", "const", "exclusiveMaximum", "items", "properties", "patternProperties")
+# Without a type: rules that compare such values compare all of them. Of an object with unknown
+# fields they see no more than how many there are (apiserver/pkg/cel/common, unstructuredMap.Equal).
+_OPAQUE: Final = {"x-kubernetes-preserve-unknown-fields": True}
+
+
+class Structural:
+    """Turns the parts of one JSON Schema with `$defs` into structural schemas.
+
+    `rules` are added by the name of the definition that they are about, `lists` by that name and
+    the field's. Raises ValueError for what a structural schema has no word for.
+    """
+
+    def __init__(
+        self,
+        definitions: Mapping[str, Json],
+        rules: Mapping[str, tuple[Rule, ...]],
+        lists: Mapping[tuple[str, str], Json],
+    ) -> None:
+        self._definitions = definitions
+        self._rules = rules
+        self._lists = lists
+
+    def definition(self, name: str, *, defaults: bool = True) -> Json:
+        """The object of that name, all that it refers to written out."""
+        schema = self._schema(self._definitions[name], defaults=defaults)
+        for field, value in schema.get("properties", {}).items():
+            value.update(self._lists.get((name, field), {}))
+        if rules := self._rules.get(name):
+            schema["x-kubernetes-validations"] = [rule.schema() for rule in rules]
+        return schema
+
+    def _schema(self, node: Json, *, defaults: bool) -> Json:
+        node = _without_null(node)
+        if "$ref" in node:
+            name = node["$ref"].rpartition("/")[2]
+            # The field's description says more than that of its type.
+            return {**self.definition(name, defaults=defaults), **_taken(node, defaults=defaults)}
+        if integer_or_text := _integer_or_text(node):
+            return integer_or_text
+        schema = _taken(node, defaults=defaults)
+        unknown = set(node) - {*_KEPT, *_DROPPED, *_HANDLED}
+        if unknown:
+            raise ValueError(f"a structural schema has no {', '.join(sorted(unknown))}: {node}")
+        if "const" in node:
+            schema["enum"] = [node["const"]]
+        if "exclusiveMaximum" in node:
+            schema["maximum"] = node["exclusiveMaximum"] - 1
+        if "items" in node:
+            schema["items"] = self._schema(node["items"], defaults=defaults)
+        if "properties" in node:
+            schema["properties"] = {
+                field: self._schema(value, defaults=defaults)
+                for field, value in node["properties"].items()
+            }
+        elif node.get("type") == "object":
+            # The form of the keys has no word in a structural schema.
+            values = [*node.get("patternProperties", {}).values()] or [node["additionalProperties"]]
+            if values == [True]:
+                return {key: schema[key] for key in schema if key != "type"} | _OPAQUE
+            schema["additionalProperties"] = self._schema(values[0], defaults=defaults)
+        return schema
+
+
+def _taken(node: Json, *, defaults: bool) -> Json:
+    return {key: node[key] for key in _KEPT if key in node and (defaults or key != "default")}
+
+
+def _without_null(node: Json) -> Json:
+    """A field that may be left out is one that may be null in Python; an object has no null."""
+    match node.get("anyOf"):
+        case [value, {"type": "null"}]:
+            outer = {key: node[key] for key in node if key not in ("anyOf", "default")}
+            return _without_null({**value, **outer})
+        case [*values, {"type": "null"}]:
+            outer = {key: node[key] for key in node if key != "default"}
+            return {**outer, "anyOf": values}
+    if "default" in node and node["default"] is None:
+        return {key: value for key, value in node.items() if key != "default"}
+    return node
+
+
+def _integer_or_text(node: Json) -> Json | None:
+    types = [each.get("type") for each in node.get("anyOf", ())]
+    if types != ["integer", "string"]:
+        return None
+    limits: Json = {}
+    for each in node["anyOf"]:
+        limits |= {key: each[key] for key in ("minimum", "maximum", "pattern") if key in each}
+        if "enum" in each:
+            limits["pattern"] = f"^({'|'.join(each['enum'])})$"
+    described = {key: node[key] for key in ("description",) if key in node}
+    return {**described, "x-kubernetes-int-or-string": True, **limits}

@@ -1,0 +1,120 @@
+"""What is wrong between the fields of a Run: roles, indexes, and fields that mean nothing here.
+
+All of it works on raw values, of which any may be of a wrong type: that is said elsewhere.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from webhook import names
+from webhook.placement.schema.base import Problem, guess, shown
+from webhook.placement.schema.syntax import MAX_NAME
+from webhook.run.roles import ROLES, Roles
+
+# Kinds whose pod stays until somebody ends it, and their opposite.
+SERVING = frozenset({"notebook", "tensorboard", "service"})
+FINISHING = ("experiment", "job", "build")
+DEFAULT_ROLE = "master"
+
+_GOES_WITH_SERVING = "goes with the kinds notebook, tensorboard and service only; remove it"
+_GOES_WITH_FINISHING = "goes with the kinds experiment, job and build only; remove it"
+
+
+def spec_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
+    """What is wrong between the fields of a Run's spec."""
+    framework, kind, replicas = (given.get(name) for name in ("framework", "kind", "replicas"))
+    if kind in SERVING:
+        yield from _serving(str(kind), replicas)
+        if framework is not None:
+            yield Problem(("framework",), _GOES_WITH_FINISHING)
+    else:
+        if framework is None or framework in names.FRAMEWORKS:
+            yield from _wrong_roles(framework, replicas)
+        for name in ("ports", "maxAgeSeconds"):
+            if given.get(name) is not None:
+                yield Problem((name,), _GOES_WITH_SERVING)
+    for name in names.FRAMEWORKS:
+        if given.get(name) is not None and name != framework:
+            yield Problem((name,), f"goes with framework {name} only; remove it")
+    yield from _too_few_nodes(given.get("pytorch"), replicas)
+
+
+def _serving(kind: str, replicas: object) -> Iterator[Problem]:
+    for role, replica in replicas.items() if isinstance(replicas, dict) else ():
+        if role != DEFAULT_ROLE or count_of(replica) != 1:
+            what = f"a {kind} is one pod, of role {DEFAULT_ROLE}; remove replicas"
+            yield Problem(("replicas", str(role)), what)
+
+
+def _wrong_roles(framework: str | None, replicas: object) -> Iterator[Problem]:
+    roles = ROLES[framework]
+    of = f"framework {framework}" if framework else "a run without a framework"
+    if replicas is None:
+        if DEFAULT_ROLE not in roles.known:
+            known = ", ".join(roles.known)
+            yield Problem(("replicas",), f"is required for {of}; its roles are {known}")
+        return
+    if not isinstance(replicas, dict):
+        return
+    for role, replica in replicas.items():
+        yield from _wrong_role(str(role), count_of(replica), roles, of)
+    for some in roles.required:
+        if not any(role in replicas for role in some):
+            yield Problem(("replicas",), f"{of} needs a {' or a '.join(some)}")
+    if framework == "tensorflow" and "master" in replicas and "chief" in replicas:
+        yield Problem(("replicas", "chief"), "is the master by its newer name; keep one of the two")
+
+
+def _wrong_role(role: str, count: int, roles: Roles, of: str) -> Iterator[Problem]:
+    if role not in roles.known:
+        hint = guess(role, roles.known) or f"; its roles are {', '.join(roles.known)}"
+        yield Problem(("replicas", role), f"{of} has no role {shown(role)}{hint}")
+    elif role in roles.single and count > 1:
+        what = f"{of} has one {role} at most, not {count}"
+        yield Problem(("replicas", role, "count"), what)
+
+
+def _too_few_nodes(pytorch: object, replicas: object) -> Iterator[Problem]:
+    elastic = pytorch.get("elastic") if isinstance(pytorch, dict) else None
+    least = elastic.get("minReplicas") if isinstance(elastic, dict) else None
+    most = sum(map(count_of, replicas.values())) if isinstance(replicas, dict) else 1
+    if isinstance(least, int) and least > most:
+        yield Problem(
+            ("pytorch", "elastic", "minReplicas"),
+            f"{least} is more than all replicas together, which are {most}",
+        )
+
+
+def index_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
+    """Whether the overrides of a role's single replicas are about replicas that there are."""
+    count, entries = count_of(given), given.get("byIndex")
+    for position, entry in enumerate(entries if isinstance(entries, list) else ()):
+        index = entry.get("index") if isinstance(entry, dict) else None
+        if isinstance(index, int) and index >= count:
+            yield Problem(
+                ("byIndex", position, "index"),
+                f"there is no replica {index}: count is {count}, and indexes begin at 0",
+            )
+
+
+def name_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
+    """Whether the names of a Run's pods, `<run>-<role>-<index>`, are names of hosts too."""
+    metadata, spec = given.get("metadata"), given.get("spec")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    replicas = spec.get("replicas") if isinstance(spec, dict) else None
+    if not isinstance(replicas, dict) or not replicas:
+        replicas = {DEFAULT_ROLE: None}
+    longest = max(len(f"-{role}-{count_of(replicas[role]) - 1}") for role in replicas)
+    # A name that is too long for any object is said to be so already.
+    if isinstance(name, str) and MAX_NAME - longest < len(name) <= MAX_NAME:
+        yield Problem(
+            ("metadata", "name"),
+            f"is too long: pods are called <run>-<role>-<index>, in at most {MAX_NAME} characters; "
+            f"with these replicas a name has at most {MAX_NAME - longest}",
+        )
+
+
+def count_of(replica: object) -> int:
+    """How many replicas there are of a role; 1 where nothing else is said, or nothing sensible."""
+    count = replica.get("count") if isinstance(replica, dict) else None
+    return count if isinstance(count, int) and count > 0 else 1
