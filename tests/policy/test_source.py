@@ -10,14 +10,15 @@ from hypothesis import strategies as st
 
 from webhook.errors import InvalidDocuments
 from webhook.policy.composer import MAX_DEPTH
-from webhook.policy.model import PlacementPolicy
-from webhook.policy.source import MAX_BYTES, Documents, parse
+from webhook.policy.model import PlacementPolicy, PolicyDocument
+from webhook.policy.reader import MAX_BYTES, Documents
+from webhook.policy.source import parse
 
 HEAD = "apiVersion: fairlead.dev/v1alpha1\nkind: PlacementPolicy\nmetadata: {name: p}\nspec:\n"
 GOOD = HEAD + "  overrides: {nodeSelector: {a: b}}\n"
 
 
-def read(text: str, file: str = "p.yaml") -> Documents:
+def read(text: str, file: str = "p.yaml") -> Documents[PolicyDocument]:
     """The documents of one file."""
     return parse({file: text.encode()})
 

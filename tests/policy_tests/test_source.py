@@ -77,7 +77,7 @@ def test_documents_are_read_in_their_order() -> None:
             "kind: PlacementPolicy\n",
             "kind: want a document of kind PolicyTest, not PlacementPolicy",
         ),
-        ("- a\n", "kind: want a document of kind PolicyTest"),
+        ("- a\n", "1:1: want a document of kind PolicyTest"),
         ("a: [\n", "not YAML"),
         (b"\xff", "is not UTF-8"),
     ],

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+import math
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pydantic import ValidationError
 
-from webhook.placement.schema.base import UNKNOWN_FIELD, guess, shown
+from webhook.placement.schema.base import UNKNOWN_FIELD
 from webhook.policy import nodes
 from webhook.policy.messages import NULL, sentence
-from webhook.policy.model import KNOWN, PolicyDocument
+from webhook.policy.scalars import Disputed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pydantic_core import ErrorDetails
 
     from webhook.policy.findings import Path
+    from webhook.policy.forms import Forms, M
 
 # What pydantic puts at the end of a path if it is the key of a mapping that is wrong.
 _KEY: Final = "[key]"
-_OWN_METADATA: Final = ("name", "labels", "annotations")
 
 
 class Wrong(NamedTuple):
@@ -29,31 +32,29 @@ class Wrong(NamedTuple):
     message: str
 
 
-def judge(node: nodes.Node) -> tuple[PolicyDocument | None, list[Wrong]]:
+def judge(node: nodes.Node, forms: Forms[M]) -> tuple[M | None, list[Wrong]]:
     """The document's model, if nothing is wrong with it, and what is wrong."""
-    data = nodes.value(node)
+    data = forms.value(node)
     if not isinstance(data, dict):
-        message = f"want a document with apiVersion and kind, one of {', '.join(KNOWN)}"
-        return None, [Wrong((), node.place, message)]
+        return None, [Wrong((), node.place, forms.wanted)]
     kind = data.get("kind")
-    model = KNOWN.get(kind) if isinstance(kind, str) else None
-    if model is None:
-        return None, [Wrong(("kind",), nodes.locate(node, ("kind",)), _unknown_kind(data))]
-    null = [
-        path
-        for path, child in nodes.walk(node)
-        if isinstance(child, nodes.Scalar)
-        and child.value is None
-        and not _written_by_the_server(path)
-    ]
-    wrong = [Wrong(path, nodes.locate(node, path), NULL) for path in null]
-    document = None
+    known = forms.models.get(kind) if isinstance(kind, str) else None
+    if known is None:
+        place = nodes.locate(node, ("kind",))
+        return None, [Wrong(("kind",), place, forms.unknown(kind))]
+    wrong = [Wrong(path, nodes.locate(node, path), NULL) for path in _nulls(node, forms)]
+    model = None
     try:
-        document = model.model_validate(data, by_alias=True, by_name=False)
+        model = known.model_validate(data, by_alias=True, by_name=False)
     except ValidationError as error:
+        said = {each.path for each in wrong}
         lines = error.errors(include_url=False)
-        wrong += [_wrong(line, node) for line in lines if line["loc"] not in null]
-    return (None if wrong else document), wrong
+        wrong += [_wrong(line, node) for line in lines if line["loc"] not in said]
+    said = {each.path for each in wrong}
+    wrong += [each for each in _unreadable(node, forms) if each.path not in said]
+    if model is not None and not wrong:
+        wrong = [Wrong(at, nodes.locate(node, at), what) for at, what in forms.further(model)]
+    return (None if wrong else model), wrong
 
 
 def identity(node: nodes.Node) -> tuple[str, str] | None:
@@ -64,19 +65,32 @@ def identity(node: nodes.Node) -> tuple[str, str] | None:
     return None
 
 
-def _written_by_the_server(path: Path) -> bool:
-    """Whether a path is the API server's to write, where nulls are usual."""
-    return path[:1] == ("status",) or (
-        path[:1] == ("metadata",) and len(path) > 1 and path[1] not in _OWN_METADATA
-    )
+def _scalars(node: nodes.Node, forms: Forms[M]) -> Iterator[tuple[Path, nodes.Scalar]]:
+    for path, child in nodes.walk(node):
+        if isinstance(child, nodes.Scalar) and not forms.unjudged(path):
+            yield path, child
 
 
-def _unknown_kind(data: dict[str, Any]) -> str:
-    kind, known = data.get("kind"), ", ".join(KNOWN)
-    if kind is None:
-        return f"is required: one of {known}"
-    hint = guess(kind, tuple(KNOWN)) if isinstance(kind, str) else ""
-    return f"{shown(kind)} is not one of {known}, the kinds of policy documents{hint}"
+def _nulls(node: nodes.Node, forms: Forms[M]) -> list[Path]:
+    return [
+        path
+        for path, scalar in _scalars(node, forms)
+        if scalar.value is None and not forms.nulls(path)
+    ]
+
+
+def _unreadable(node: nodes.Node, forms: Forms[M]) -> Iterator[Wrong]:
+    """Scalars that a model which takes anything would take, and of which kubectl makes others."""
+    for path, scalar in _scalars(node, forms):
+        if isinstance(scalar.value, Disputed):
+            what = (
+                f"{scalar.text} can be read as text or as {scalar.value.meaning}; quote it, or "
+                "write it plainly"
+            )
+            yield Wrong(path, scalar.place, what)
+        elif isinstance(scalar.value, float) and not math.isfinite(scalar.value):
+            what = f"{scalar.text} is a number that JSON does not have; quote it if it is text"
+            yield Wrong(path, scalar.place, what)
 
 
 def _wrong(line: ErrorDetails, node: nodes.Node) -> Wrong:

@@ -59,7 +59,7 @@ def _verdict(
     return Verdict(
         case.name,
         document.file,
-        document.line(at),
+        document.locate(("tests", at))[0],
         decision.result,
         took_part,
         failures,

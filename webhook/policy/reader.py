@@ -1,0 +1,203 @@
+"""Files to documents of known kinds: every document of every file, and everything wrong."""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple
+
+from webhook.errors import InvalidDocuments
+from webhook.policy import nodes
+from webhook.policy.composer import Unreadable
+from webhook.policy.findings import Finding, Path, Severity, path_text
+from webhook.policy.forms import Forms, M
+from webhook.policy.judge import identity, judge
+from webhook.policy.yaml_text import Tree, character_place, trees
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from webhook.policy.composer import Fault
+
+# A ConfigMap holds 1 MiB, and a list from kubectl some times that.
+MAX_BYTES: Final = 8 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Document(Generic[M]):
+    """One document that can be read: its model, and where everything in it stands."""
+
+    file: str
+    model: M
+    _node: nodes.Node = field(repr=False, compare=False)
+    _prefix: Path = ()
+
+    def locate(self, path: Path) -> nodes.Place:
+        """Line and column, from 1, of a path such as ("spec", "overrides", "capacity", 0).
+
+        Names are the outer ones. Of what is not there, the place of the nearest parent.
+        """
+        return nodes.locate(self._node, path)
+
+    def finding(self, path: Path, message: str, severity: Severity = "error") -> Finding:
+        """A finding about this document, at the path's place."""
+        return Finding(
+            self.file, *self.locate(path), path_text((*self._prefix, *path)), message, severity
+        )
+
+
+class Foreign(NamedTuple):
+    """A document that is somebody else's, and was passed over."""
+
+    file: str
+    line: int
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Documents(Generic[M]):
+    """What was read: the documents without errors, and all findings, both in order of place.
+
+    `broken` holds kind and name of documents with errors, as far as they say them: who looks for
+    an unknown name need not report one that is only broken.
+    """
+
+    documents: tuple[Document[M], ...]
+    findings: tuple[Finding, ...]
+    broken: frozenset[tuple[str, str]] = frozenset()
+    foreign: tuple[Foreign, ...] = ()
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings that are errors."""
+        return tuple(finding for finding in self.findings if finding.severity == "error")
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """The findings that are warnings."""
+        return tuple(finding for finding in self.findings if finding.severity == "warning")
+
+    def sound(self) -> tuple[Document[M], ...]:
+        """The documents. Raises InvalidDocuments, with the errors, if there are any."""
+        if self.errors:
+            raise InvalidDocuments(self.errors)
+        return self.documents
+
+
+def read(files: Mapping[str, bytes], forms: Forms[M]) -> Documents[M]:
+    """Reads files, YAML or JSON, by name; never raises, whatever is in them.
+
+    Files are read in the order of their names. Documents that are empty are skipped, the items of
+    a List are documents of their own.
+    """
+    reader = _Reader(forms)
+    for name in sorted(files):
+        reader.read_file(name, files[name])
+    return Documents(
+        tuple(reader.documents),
+        tuple(sorted(set(reader.findings))),
+        frozenset(reader.broken),
+        tuple(reader.foreign),
+    )
+
+
+@dataclass(slots=True)
+class _Reader(Generic[M]):
+    forms: Forms[M]
+    documents: list[Document[M]] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    broken: set[tuple[str, str]] = field(default_factory=set)
+    foreign: list[Foreign] = field(default_factory=list)
+
+    def read_file(self, file: str, content: bytes) -> None:
+        """Every document of one file."""
+        if len(content) > MAX_BYTES:
+            self._fault(
+                file, (1, 1), f"{len(content)} bytes are too much; the limit is {MAX_BYTES}"
+            )
+            return
+        content = content.removeprefix(codecs.BOM_UTF8)
+        try:
+            for tree in trees(content.decode("utf-8")):
+                self.read_tree(file, tree)
+        except UnicodeDecodeError as error:
+            before = content[: error.start].decode("utf-8")
+            byte = f"{content[error.start]:#04x}"
+            place = character_place(before, len(before))
+            self._fault(file, place, f"the byte {byte} is not UTF-8; save the file as UTF-8")
+        except Unreadable as error:
+            self._fault(file, error.place, str(error))
+
+    def read_tree(self, file: str, tree: Tree) -> None:
+        """One document of YAML: none of ours if it is empty, several if it is a List."""
+        items = _items(tree.root)
+        ours = [item for item in items or () if not self._passed_over(file, item[0])]
+        # What is wrong with the text of documents that are not ours is not our business.
+        if ours or not items:
+            for path, fault in _with_paths(tree):
+                self._fault(file, fault.place, fault.message, path)
+        if items is None:
+            place = nodes.locate(tree.root, ("items",))
+            self._fault(file, place, "want a list of documents", ("items",))
+        for node, prefix in ours:
+            self._read_document(file, node, prefix, sound=not tree.faults)
+
+    def _passed_over(self, file: str, node: nodes.Node) -> bool:
+        data = nodes.value(node)
+        if not isinstance(data, dict) or not self.forms.foreign(data):
+            return False
+        self.foreign.append(Foreign(file, node.place[0], str(data.get("kind")), _name(data)))
+        return True
+
+    def _read_document(self, file: str, node: nodes.Node, prefix: Path, *, sound: bool) -> None:
+        """One document; `sound` says that there are no faults in its text."""
+        model, wrong = judge(node, self.forms)
+        self.findings += [
+            Finding(file, *each.place, path_text((*prefix, *each.path)), each.message)
+            for each in wrong
+        ]
+        if model is not None and sound:
+            document = Document(file, model, node, prefix)
+            self.documents.append(document)
+            self.findings += [
+                document.finding(path, message, "warning")
+                for path, message in self.forms.cautions(model)
+            ]
+        elif name := identity(node):
+            self.broken.add(name)
+
+    def _fault(self, file: str, place: nodes.Place, message: str, path: Path = ()) -> None:
+        self.findings.append(Finding(file, *place, path_text(path), message))
+
+
+def _name(data: Mapping[str, Any]) -> str:
+    metadata = data.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def _with_paths(tree: Tree) -> Iterator[tuple[Path, Fault]]:
+    """The faults of a text with the path of what each is about; within a key it has none."""
+    paths: dict[int, Path] = {}
+    if tree.faults:
+        for path, node in nodes.walk(tree.root):
+            paths.setdefault(id(node), path)
+    for fault in tree.faults:
+        path = paths.get(id(fault.of), ())
+        yield (path if fault.key is None else (*path, fault.key)), fault
+
+
+def _items(root: nodes.Node) -> list[tuple[nodes.Node, Path]] | None:
+    """The documents of one YAML document: none if it is empty, several if it is a List.
+
+    None if it is a List that has no list of items.
+    """
+    if isinstance(root, nodes.Scalar) and root.value is None:
+        return []
+    kind, items = nodes.find(root, ("kind",)), nodes.find(root, ("items",))
+    if not (isinstance(kind, nodes.Scalar) and kind.text.endswith("List")):
+        return [(root, ())]
+    if not isinstance(items, nodes.Sequence):
+        return None
+    return [(item, ("items", index)) for index, item in enumerate(items.items)]
