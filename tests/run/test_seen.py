@@ -19,7 +19,7 @@ def read(**changes: Any) -> OwnedPod:
 
 
 def test_a_new_pod_is_pending_and_says_which_replica_it_is() -> None:
-    """Role and index are labels, the attempt is an annotation, the run is the owner."""
+    """Role and index are in its name, the attempt is an annotation, the run is the owner."""
     assert read(status={"phase": "Pending"}) == OwnedPod(
         name="mnist-worker-3",
         uid="pod-uid",
@@ -62,8 +62,9 @@ def test_a_run_of_another_version_owns_its_pods_too() -> None:
         ("mnist-worker-10000", "worker", 10000),
     ],
 )
-def test_a_pod_that_lost_its_labels_is_known_by_its_name(name: str, role: str, index: int) -> None:
-    """Else it would be made once more, and the API server would refuse it for ever."""
+def test_role_and_index_are_those_of_the_name(name: str, role: str, index: int) -> None:
+    """No two pods have one name, whatever became of their labels."""
+    assert (read(name=name).role, read(name=name).index) == (role, index)
     found = read(name=name, metadata={"name": name, "labels": None, "annotations": None})
     assert (found.role, found.index, found.attempt) == (role, index, 0)
 
@@ -73,7 +74,21 @@ def test_a_pod_that_lost_its_labels_is_known_by_its_name(name: str, role: str, i
 )
 def test_a_pod_that_tells_no_replica_is_none_of_the_run(name: str) -> None:
     """Somebody else gave it our owner reference."""
-    assert seen.pod(raw_pod(name=name, metadata={"name": name, "labels": None})) is None
+    assert seen.pod(raw_pod(name=name)) is None
+
+
+def replica_set() -> dict[str, Any]:
+    return owner_reference(apiVersion="apps/v1", kind="ReplicaSet", name="lab-1", uid="rs")
+
+
+def test_the_pod_of_a_run_that_serves_is_no_replica() -> None:
+    """A Deployment makes it, by way of a ReplicaSet: the run is named by our label alone."""
+    found = read(
+        metadata={"ownerReferences": [replica_set()], "labels": {names.RUN_UID: "run-uid"}},
+        status={"conditions": [condition("PodScheduled", "False", "Unschedulable", "no node")]},
+    )
+    assert (found.run_uid, found.role, found.unscheduled) == ("run-uid", "", "no node")
+    assert seen.pod(raw_pod(metadata={"ownerReferences": [replica_set()]})) is None
 
 
 @pytest.mark.parametrize("phase", ["Pending", "Running", "Succeeded", "Failed", "Unknown"])

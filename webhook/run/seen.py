@@ -48,14 +48,20 @@ def owner_uid(raw: Mapping[str, Any]) -> str | None:
 def pod(raw: Mapping[str, Any]) -> OwnedPod | None:
     """A pod of a run; None if no Run owns it, or it is not told which replica it is.
 
-    Role and index are read from our own labels, else from the name `<run>-<role>-<index>`; the
-    main container is the one that kubectl's annotation names, else the first.
+    Role and index are read from the name, `<run>-<role>-<index>`: labels can be changed, and two
+    pods can have the same. The main container is the one that kubectl's annotation names, else the
+    first. A pod that a Deployment made for a run that serves has our label and no role: it is no
+    replica.
     """
+    metadata = raw["metadata"]
     owned_by = owner(raw)
-    replica = _replica(raw, owned_by[0]) if owned_by else None
-    if not owned_by or not replica:
+    if owned_by:
+        run_uid, replica = owned_by[1], _replica(metadata["name"], owned_by[0])
+    else:
+        run_uid, replica = _served(metadata), ("", 0)
+    if not run_uid or not replica:
         return None
-    metadata, status = raw["metadata"], raw.get("status") or {}
+    status = raw.get("status") or {}
     # The API server gives every new pod the phase Pending.
     phase = _PHASES.get(status.get("phase") or "Pending", "Unknown")
     conditions = {each["type"]: each for each in status.get("conditions") or ()}
@@ -63,7 +69,7 @@ def pod(raw: Mapping[str, Any]) -> OwnedPod | None:
     return OwnedPod(
         name=metadata["name"],
         uid=metadata["uid"],
-        run_uid=owned_by[1],
+        run_uid=run_uid,
         role=sys.intern(replica[0]),
         index=replica[1],
         attempt=_number((metadata.get("annotations") or {}).get(names.ATTEMPT)) or 0,
@@ -100,12 +106,16 @@ def deployment(raw: Mapping[str, Any]) -> OwnedDeployment | None:
     )
 
 
-def _replica(raw: Mapping[str, Any], run: str) -> tuple[str, int] | None:
-    labels = raw["metadata"].get("labels") or {}
-    role, index = labels.get(names.ROLE), _number(labels.get(names.REPLICA_INDEX))
-    if role and index is not None:
-        return role, index
-    name: str = raw["metadata"]["name"]
+def _served(metadata: Mapping[str, Any]) -> str | None:
+    """The uid of the Run whose Deployment made the pod, by way of a ReplicaSet."""
+    owned_by = next(
+        (each for each in metadata.get("ownerReferences") or () if each.get("controller")), {}
+    )
+    uid: str | None = (metadata.get("labels") or {}).get(names.RUN_UID)
+    return sys.intern(uid) if uid and owned_by.get("kind") == "ReplicaSet" else None
+
+
+def _replica(name: str, run: str) -> tuple[str, int] | None:
     role, _, last = name.removeprefix(f"{run}-").rpartition("-")
     index = _number(last)
     if not name.startswith(f"{run}-") or not role or index is None:

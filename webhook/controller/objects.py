@@ -1,0 +1,157 @@
+"""Creates, deletes and looks up what runs own; what the API server answers is known at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook import names
+from webhook.controller.informers import collection
+from webhook.controller.refusals import name_taken, refusal
+from webhook.errors import ClusterError
+from webhook.run import seen
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from webhook.controller.known import Known
+    from webhook.kube.cache import Cache
+    from webhook.kube.client import Client
+    from webhook.kube.writer import Writer
+    from webhook.run.model import Run
+    from webhook.run.observed import OwnedPod, Refusal
+
+# So many pods are looked up one by one; more in one list of all that the run has.
+ONE_BY_ONE: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of object that runs own, and where it is kept."""
+
+    name: str
+    group: str
+    resource: str
+
+    def path(self, namespace: str, name: str = "") -> str:
+        """The path of one object, or of the collection."""
+        path = collection(self.group, self.resource, namespace)
+        return f"{path}/{name}" if name else path
+
+
+POD: Final = Kind("Pod", "/api/v1", "pods")
+SERVICE: Final = Kind("Service", "/api/v1", "services")
+CONFIG_MAP: Final = Kind("ConfigMap", "/api/v1", "configmaps")
+SECRET: Final = Kind("Secret", "/api/v1", "secrets")
+DEPLOYMENT: Final = Kind("Deployment", "/apis/apps/v1", "deployments")
+RUN: Final = Kind("Run", f"/apis/{names.API_VERSION}", names.RUNS)
+
+
+class Objects:
+    """The objects of runs on the API server.
+
+    Every call raises ClusterError if the server is away or in trouble, and NotLeading if another
+    may be writing by now.
+    """
+
+    def __init__(self, client: Client, writer: Writer, known: Known) -> None:
+        self._client = client
+        self._writer = writer
+        self._caches: dict[Kind, Cache[Any]] = {
+            POD: known.pods,
+            SERVICE: known.services,
+            CONFIG_MAP: known.config_maps,
+            DEPLOYMENT: known.deployments,
+            RUN: known.runs,
+        }
+
+    async def create(self, kind: Kind, run: Run, manifest: Mapping[str, Any]) -> Refusal | None:
+        """Create an object of the run; None if it is there now, whoever of us made it."""
+        name: str = manifest["metadata"]["name"]
+        try:
+            self._learn(kind, await self._writer.create(kind.path(run.namespace), manifest))
+        except ClusterError as error:
+            if error.status != HTTPStatus.CONFLICT or error.reason != "AlreadyExists":
+                refused = refusal(name, error)
+                if refused is None:
+                    raise
+                return refused
+            found = await self._client.get(kind.path(run.namespace, name))
+            if seen.owner_uid(found) != run.metadata.uid:
+                return name_taken(kind.name, found)
+            self._learn(kind, found)
+        return None
+
+    async def delete(
+        self, kind: Kind, namespace: str, name: str, *, uid: str, version: str = ""
+    ) -> bool:
+        """Delete an object if it is still the one with this uid, and of this version if given.
+
+        Whether that was done now. What an object owns goes with it, in the background.
+        """
+        preconditions = {"uid": uid, **({"resourceVersion": version} if version else {})}
+        options = {
+            "kind": "DeleteOptions",
+            "apiVersion": "v1",
+            "preconditions": preconditions,
+            "propagationPolicy": "Background",
+        }
+        try:
+            answer = await self._writer.delete(kind.path(namespace, name), options)
+        except ClusterError as error:
+            if error.status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
+                return False
+            raise
+        if "metadata" in answer and answer["metadata"].get("uid") == uid:
+            self._learn(kind, answer, gone=_is_gone(answer["metadata"]))
+        return True
+
+    async def scale(self, run: Run, name: str, replicas: int) -> None:
+        """Set the replicas of the run's Deployment."""
+        patch = {"spec": {"replicas": replicas}}
+        path = DEPLOYMENT.path(run.namespace, name)
+        self._learn(DEPLOYMENT, await self._writer.patch(path, patch, "merge"))
+
+    async def write_status(self, raw: Mapping[str, Any]) -> None:
+        """Replace the status of a Run, of the very version that `raw` is."""
+        metadata = raw["metadata"]
+        path = f"{RUN.path(metadata['namespace'], metadata['name'])}/status"
+        self._learn(RUN, await self._writer.replace(path, raw))
+
+    async def look_up(self, run: Run, pods: Collection[str]) -> dict[str, OwnedPod]:
+        """Those of the named pods that are there and the run's, as the API server has them now."""
+        if len(pods) > ONE_BY_ONE:
+            selector = {"labelSelector": f"{names.RUN_UID}={run.metadata.uid}"}
+            listing = await self._client.list(POD.path(run.namespace), seen.pod, query=selector)
+            found = [pod for pod in listing.items if pod]
+        else:
+            found = [pod for name in pods if (pod := await self._read_pod(run, name))]
+        wanted = frozenset(pods)
+        return {
+            pod.name: pod for pod in found if pod.name in wanted and pod.run_uid == run.metadata.uid
+        }
+
+    async def _read_pod(self, run: Run, name: str) -> OwnedPod | None:
+        try:
+            raw = await self._client.get(POD.path(run.namespace, name))
+        except ClusterError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                return None
+            raise
+        self._learn(POD, raw)
+        return seen.pod(raw)
+
+    def _learn(self, kind: Kind, raw: dict[str, Any], *, gone: bool = False) -> None:
+        cache, metadata = self._caches.get(kind), raw["metadata"]
+        if cache is not None:
+            key = f"{metadata['namespace']}/{metadata['name']}"
+            cache.offer(key, None if gone else cache.keep(raw), metadata["resourceVersion"])
+
+
+def _is_gone(metadata: Mapping[str, Any]) -> bool:
+    """Whether the answer to a deletion is the object's last version, and not one that waits.
+
+    A pod that has ended, or never had a node, is given no time; others are, or have finalizers.
+    """
+    return not metadata.get("deletionGracePeriodSeconds") and not metadata.get("finalizers")
