@@ -1,4 +1,20 @@
-"""Which roles each framework knows, and what the end of each means to its run."""
+"""Which roles each framework knows, and what the end of each means to its run.
+
+Roles, single ones, ports and the ends of runs are those of Kubeflow's training operator 1.8.1 and
+mpi-operator 0.6.0 (`pkg/apis` and the validation beside it), for JAX those of 1.9.2; for Dask and
+Ray those of their own operators, and a driver as in Fairlead's own contract. Where we differ:
+
+- Runs of workers alone end when all of them have; TFJob and PyTorchJob look at worker 0 only,
+  unless told otherwise.
+- An MXNet run ends with its workers; the scheduler, at whose end MXJob looks, ends just after them.
+- A PaddleJob's Master is a parameter server. Ours leads, and servers have a role of their own.
+- MPI workers are not required: the launcher may do all the work itself.
+
+Order of start: an MPI launcher calls the workers by ssh. A Ray worker gives up after 20 s without
+its head (`NUM_REDIS_GET_RETRIES` in `ray/_private/ray_constants.py`), a Dask client after 30 s
+without its scheduler (`distributed.comm.timeouts.connect`), and neither is a failure of the
+program; Dask's workers wait as long as it takes. The others wait for minutes at least.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +33,8 @@ class Roles:
     single: those of which a run has one replica at most.
     required: those without which the framework cannot start; of each tuple one is enough.
     ends: whose success is the run's; the first of these that the run has, all its replicas.
-    after: a role -> the roles whose replicas must all run before its own are made.
+    after: a role -> the roles whose replicas must all run before its own are made, if there are
+        any.
     port: where the replicas of the leading role listen, unless the run says otherwise.
     """
 
@@ -78,6 +95,7 @@ ROLES: Final[Mapping[str | None, Roles]] = {
         (("scheduler",),),
         ("driver", "scheduler"),
         8786,
+        {"driver": ("scheduler",)},
     ),
     "spark": Roles(("driver",), frozenset({"driver"}), (("driver",),), ("driver",), 7078),
     "ray": Roles(
@@ -86,6 +104,7 @@ ROLES: Final[Mapping[str | None, Roles]] = {
         (("head",),),
         ("driver", "head"),
         6379,
+        {"worker": ("head",), "driver": ("head",)},
     ),
 }
 

@@ -2,9 +2,10 @@
 
 As Kubeflow's mpi-operator 0.6.0 does it (`pkg/controller/mpi_job_controller.go`), with what it
 lacks: Open MPI 5 reads PRRTE's variables (`src/runtime/prte_mca_params.c`, `plm_ssh_component.c`;
-kubeflow/mpi-operator#842), MPICH reads `HYDRA_LAUNCHER_EXTRA_ARGS` (`external_common_launch.c`),
-and ssh is told by its arguments not to ask about host keys, where mpi-operator's images have it in
-their ssh_config. Tried with Open MPI 5.0.11 and 4.1.8 and with MPICH 5.0.2.
+kubeflow/mpi-operator#842), MPICH reads `HYDRA_LAUNCHER_EXTRA_ARGS` (Hydra's launchers), and ssh
+gets a configuration by which it finds its key and asks nothing, where mpi-operator's images bring
+their own. It is a file, for PRRTE hands ssh's arguments on to its daemons only as far as the first
+`=` (seen in 5.0.11). Tried with Open MPI 5.0.11 and 4.1.8, MPICH 5.0.2 and OpenSSH's `ssh -G`.
 
 Only the launcher gets variables. A worker is told a command, sshd, for a template without one.
 """
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from webhook.run.gang import Gang
 
 HOSTFILE: Final = "hostfile"
-PATH: Final = f"{FILES}/{HOSTFILE}"
+SSH_CONFIG: Final = "ssh_config"
+_PATH: Final = f"{FILES}/{HOSTFILE}"
+_SSH: Final = f"-F {FILES}/{SSH_CONFIG}"
 # A ConfigMap holds no more (MaxSecretSize in Kubernetes' core/v1 types).
 LIMIT: Final = 1024 * 1024
 # What mpi-operator assumes as well; the search domain must be written out.
@@ -44,11 +47,11 @@ def tell(gang: Gang, role: str, index: int) -> Told:  # noqa: ARG001  workers ar
     if role == "worker":
         return Told(command=_sshd(own))
     each = {host.slots for host in hosts}
-    return Told(_VARIABLES[own.implementation](_ssh(own), each.pop() if len(each) == 1 else None))
+    return Told(_VARIABLES[own.implementation](each.pop() if len(each) == 1 else None))
 
 
 def share(gang: Gang) -> Shared:
-    """The hostfile and the SSH keys; nothing if no host is listed.
+    """The hostfile, SSH's keys and its configuration; nothing if no host is listed.
 
     MPICH and Intel MPI have the workers call back to the launcher by its bare hostname, which
     takes a search domain. Raises InvalidRun if the hostfile is too large for a ConfigMap.
@@ -68,7 +71,11 @@ def share(gang: Gang) -> Shared:
         raise InvalidRun([problem])
     by_name = own.implementation != "OpenMPI"
     domain = f"{gang.run}.{gang.namespace}.svc.{gang.cluster_domain or CLUSTER_DOMAIN}"
-    return Shared({HOSTFILE: text}, own.ssh_auth_mount_path, (domain,) if by_name else ())
+    return Shared(
+        {HOSTFILE: text, SSH_CONFIG: _ssh_config(own)},
+        own.ssh_auth_mount_path,
+        (domain,) if by_name else (),
+    )
 
 
 def _hosts(gang: Gang) -> tuple[_Host, ...]:
@@ -86,21 +93,22 @@ def _hostfile(own: Mpi, hosts: tuple[_Host, ...], address: Callable[[str, int], 
     return "".join(line.format(address(host.role, host.replica), host.slots) for host in hosts)
 
 
-def _ssh(own: Mpi) -> str:
-    """ssh's arguments; MPI splits them at spaces."""
-    arguments = [
-        # The worker's container runs before its sshd listens.
-        "-o ConnectionAttempts=10",
+def _ssh_config(own: Mpi) -> str:
+    """ssh_config(5): what is said first holds, so the image's own files say the rest."""
+    # Else the image's port holds: mpi-operator's listen on 2222, and say so to ssh.
+    port = "" if own.port is None else f"    Port {own.port}\n"
+    return (
+        "Host *\n"
+        # A worker's pod runs before its sshd listens.
+        "    ConnectionAttempts 10\n"
         # Hosts' keys are the image's, or made anew in each pod: they prove nothing.
-        "-o StrictHostKeyChecking=no",
-        "-o UserKnownHostsFile=/dev/null",
-        "-o LogLevel=ERROR",
-        f"-i {own.ssh_auth_mount_path}/{SSH_PRIVATE_KEY}",
-    ]
-    if own.port is not None:
-        # Else the image's ssh_config has its say.
-        arguments.append(f"-p {own.port}")
-    return " ".join(arguments)
+        "    StrictHostKeyChecking no\n"
+        "    UserKnownHostsFile /dev/null\n"
+        "    LogLevel ERROR\n"
+        f"    IdentityFile {own.ssh_auth_mount_path}/{SSH_PRIVATE_KEY}\n"
+        f"{port}"
+        "    Include ~/.ssh/config /etc/ssh/ssh_config\n"
+    )
 
 
 def _sshd(own: Mpi) -> tuple[str, ...]:
@@ -110,16 +118,16 @@ def _sshd(own: Mpi) -> tuple[str, ...]:
     return ("/usr/sbin/sshd", "-De", "-o", "StrictModes=no", "-o", keys, *port)
 
 
-def _open_mpi(ssh: str, slots: int | None) -> dict[str, str]:
+def _open_mpi(slots: int | None) -> dict[str, str]:
     """Open MPI up to 4 (ORTE), and the twins that 5 reads (PRRTE)."""
     env = {
-        "OMPI_MCA_orte_default_hostfile": PATH,
+        "OMPI_MCA_orte_default_hostfile": _PATH,
         # Without it hosts are told apart by the first part of their names alone.
         "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
-        "OMPI_MCA_plm_rsh_args": ssh,
-        "PRTE_MCA_prte_default_hostfile": PATH,
+        "OMPI_MCA_plm_rsh_args": _SSH,
+        "PRTE_MCA_prte_default_hostfile": _PATH,
         "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
-        "PRTE_MCA_plm_ssh_args": ssh,
+        "PRTE_MCA_plm_ssh_args": _SSH,
     }
     if slots is not None:
         env |= {
@@ -129,16 +137,16 @@ def _open_mpi(ssh: str, slots: int | None) -> dict[str, str]:
     return env
 
 
-def _intel(ssh: str, slots: int | None) -> dict[str, str]:
-    env = {"I_MPI_HYDRA_HOST_FILE": PATH, "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS": ssh}
+def _intel(slots: int | None) -> dict[str, str]:
+    env = {"I_MPI_HYDRA_HOST_FILE": _PATH, "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS": _SSH}
     return env if slots is None else env | {"I_MPI_PERHOST": str(slots)}
 
 
-def _mpich(ssh: str, slots: int | None) -> dict[str, str]:  # noqa: ARG001  its hostfile has them
-    return {"HYDRA_HOST_FILE": PATH, "HYDRA_LAUNCHER_EXTRA_ARGS": ssh}
+def _mpich(slots: int | None) -> dict[str, str]:  # noqa: ARG001  its hostfile has them
+    return {"HYDRA_HOST_FILE": _PATH, "HYDRA_LAUNCHER_EXTRA_ARGS": _SSH}
 
 
-_VARIABLES: Final[Mapping[str, Callable[[str, int | None], dict[str, str]]]] = {
+_VARIABLES: Final[Mapping[str, Callable[[int | None], dict[str, str]]]] = {
     "OpenMPI": _open_mpi,
     "Intel": _intel,
     "MPICH": _mpich,
