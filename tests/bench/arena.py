@@ -7,9 +7,10 @@ import contextlib
 import ssl
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import orjson
@@ -66,16 +67,21 @@ class Arena:
 
     def connect(self) -> Connection:
         """A connection to the API server, as its administrator."""
-        pki = self.plane.layout.credentials
-        context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
-        context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
-        return Connection(self.plane.layout.ports["kube-apiserver"], context)
+        return Connection(self.plane.layout.ports["kube-apiserver"], administrator(self.plane))
 
     def connect_directly(self, arm: str) -> Connection:
         """A connection to the webhook of FLOOR or FAIRLEAD."""
         if arm == FLOOR:
             return to_webhook(self.floor_port, self.plane.layout.credentials / "ca.crt")
         return to_webhook(port_of(self.webhook.url), self.webhook.authority)
+
+
+def administrator(plane: ControlPlane) -> ssl.SSLContext:
+    """What a TLS client needs to be the API server's administrator."""
+    pki = plane.layout.credentials
+    context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
+    context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
+    return context
 
 
 def port_of(url: str) -> int:
@@ -90,7 +96,9 @@ def to_webhook(port: int, authority: Path) -> Connection:
 
 @contextlib.contextmanager
 def serving(
-    components: Sequence[str], progress: Progress
+    components: Sequence[str],
+    progress: Progress,
+    extra_arguments: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Iterator[tuple[ControlPlane, Webhook]]:
     """A control plane, and `fairlead serve` beside it with 20 policies of which three match."""
     binaries = obtain_binaries(components, progress)
@@ -100,7 +108,7 @@ def serving(
         for name, content in files(POLICIES, MATCHING).items():
             (folder / name).write_bytes(content)
         with progress.step("starting an API server and the webhook", about=6):
-            settings = Settings(components=components)
+            settings = Settings(components=components, extra_arguments=extra_arguments)
             plane = ControlPlane(Path(directory) / "state", binaries, settings)
             stack.enter_context(plane)
             for namespace in NAMESPACES.values():

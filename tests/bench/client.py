@@ -71,12 +71,21 @@ class Connection:
 
 def post(path: str, body: bytes, agent: str) -> bytes:
     """The bytes of a POST of JSON."""
+    return _request("POST", path, "application/json", body, agent)
+
+
+def patch(path: str, body: bytes, agent: str) -> bytes:
+    """The bytes of a PATCH with a JSON merge patch."""
+    return _request("PATCH", path, "application/merge-patch+json", body, agent)
+
+
+def _request(method: str, path: str, content_type: str, body: bytes, agent: str) -> bytes:
     lines = (
-        f"POST {path} HTTP/1.1",
+        f"{method} {path} HTTP/1.1",
         "Host: 127.0.0.1",
         f"User-Agent: {agent}",
         "Accept: application/json",
-        "Content-Type: application/json",
+        f"Content-Type: {content_type}",
         f"Content-Length: {len(body)}",
     )
     return "\r\n".join(lines).encode() + _END_OF_HEADERS + body

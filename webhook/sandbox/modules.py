@@ -15,15 +15,16 @@ _REQUIRE: Final = r"^(?:require )?\s*{path} (v\S+)"
 
 @dataclass(frozen=True)
 class Module:
-    """A Go module of ours under `go/`, whose one purpose is to pin `path` and all it needs."""
+    """A Go module of ours in `home`, whose one purpose is to pin `path` and all it needs."""
 
     name: str
     path: str
+    home: Path = _GO
 
     @property
     def directory(self) -> Path:
         """The folder with go.mod and go.sum."""
-        return _GO / self.name
+        return self.home / self.name
 
     @property
     def version(self) -> str:
