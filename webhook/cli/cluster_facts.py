@@ -58,8 +58,8 @@ async def facts_from_cluster(
         namespaces,
         lambda: classes.default,
         {
-            "namespaces": lambda: _synced(namespaces.cache, namespaces.reflector),
-            "priority-classes": lambda: _synced(classes.cache, classes.reflector),
+            "namespaces": lambda: synced(namespaces.cache, namespaces.reflector),
+            "priority-classes": lambda: synced(classes.cache, classes.reflector),
         },
         (namespaces.run, classes.run),
     )
@@ -71,7 +71,8 @@ def _age(cache: Cache[Any]) -> float:
     return float("inf") if age is None else age
 
 
-def _synced(cache: Cache[Any], reflector: Reflector[Any]) -> Condition:
+def synced(cache: Cache[Any], reflector: Reflector[Any]) -> Condition:
+    """Whether a cache has been filled, and how old it is."""
     # What was synced once stays ready: old labels are mostly right, and no answer never is.
     error = f"; {reflector.last_error}" if reflector.last_error else ""
     if not cache.synced:

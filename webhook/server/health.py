@@ -14,11 +14,11 @@ from webhook.server.readiness import evaluate
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from webhook.server.metrics import Metrics
+    from webhook.server.exposition import Exposition
     from webhook.server.readiness import Conditions
 
 
-def health_app(conditions: Conditions, metrics: Metrics) -> Starlette:
+def health_app(conditions: Conditions, metrics: Exposition) -> Starlette:
     """Make the app with `/livez`, `/readyz` and `/metrics`.
 
     `/livez` answers 200 as long as the event loop turns. `/readyz` answers 200 if every

@@ -89,20 +89,41 @@ async def serve(
     Returns False if the drain was cut short.
     """
     servers = (
-        _Server(_config(app, tls), finish_seconds),
-        _Server(_config(health, None), _GOODBYE_SECONDS),
+        (_Server(_config(app, tls), finish_seconds), https),
+        (_Server(_config(health, None), _GOODBYE_SECONDS), plain),
     )
-    with contextlib.closing(https), contextlib.closing(plain):
+    return await _run(servers, drain, background)
+
+
+async def serve_plain(
+    health: ASGIApp,
+    *,
+    plain: socket.socket,
+    drain: Drain,
+    background: Sequence[Callable[[], Coroutine[Any, Any, object]]] = (),
+) -> bool:
+    """Serve `health` alone, beside a process's real work in the background: see serve."""
+    server = _Server(_config(health, None), _GOODBYE_SECONDS)
+    return await _run(((server, plain),), drain, background)
+
+
+async def _run(
+    servers: Sequence[tuple[_Server, socket.socket]],
+    drain: Drain,
+    background: Sequence[Callable[[], Coroutine[Any, Any, object]]],
+) -> bool:
+    with contextlib.ExitStack() as sockets:
+        for _, where in servers:
+            sockets.enter_context(contextlib.closing(where))
         async with asyncio.TaskGroup() as group:
             others: list[asyncio.Task[object]] = [
                 group.create_task(start()) for start in background
             ]
             running = [
-                group.create_task(server.serve(sockets=[where]))
-                for server, where in zip(servers, (https, plain), strict=True)
+                group.create_task(server.serve(sockets=[where])) for server, where in servers
             ]
             await drain.grace_over()
-            for server, task in zip(servers, running, strict=True):
+            for (server, _), task in zip(servers, running, strict=True):
                 server.should_exit = True
                 await _ended(task, drain)
             for other in others:

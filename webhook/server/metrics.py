@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Final
 
-import prometheus_client
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
-from prometheus_client.exposition import choose_encoder
+from prometheus_client import Counter, Gauge, Histogram
+
+from webhook.server.exposition import Exposition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -18,18 +17,15 @@ BUCKETS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.2
 NO_POLICY: Final = ""
 
 
-class Metrics:
-    """Every metric of a serving process, on a registry of its own.
+class Metrics(Exposition):
+    """Every metric of the serving webhook.
 
     Observing is meant for the event loop's thread. The series of labels seen before are looked up
     in plain dictionaries, for prometheus-client validates labels anew at every look-up.
     """
 
     def __init__(self) -> None:
-        # The `_created` series would double the exposition, and nobody reads them.
-        prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
-        self.registry = CollectorRegistry()
-        ProcessCollector(registry=self.registry)
+        super().__init__()
         self._requests = Counter(
             "fairlead_admission_requests",
             "Admission requests answered, by result and HTTP status code.",
@@ -134,14 +130,6 @@ class Metrics:
     def watch_cache(self, resource: str, age: Callable[[], float]) -> None:
         """Read a cache's age in seconds from `age` at each scrape, on another thread."""
         self._cache_age.labels(resource).set_function(age)
-
-    async def render(self, accept: str) -> tuple[bytes, str]:
-        """Return the exposition that an Accept header asks for, and its content type.
-
-        Rendering takes milliseconds, so it is done on another thread.
-        """
-        encode, content_type = choose_encoder(accept)
-        return await asyncio.to_thread(encode, self.registry), content_type
 
     def _count_request(self, result: str, code: int) -> None:
         child = self._request_children.get((result, code))

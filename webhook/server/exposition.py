@@ -1,0 +1,27 @@
+"""A process's metrics as Prometheus reads them."""
+
+from __future__ import annotations
+
+import asyncio
+
+import prometheus_client
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.exposition import choose_encoder
+
+
+class Exposition:
+    """A registry of its own, with what the process itself uses on it already."""
+
+    def __init__(self) -> None:
+        # The `_created` series would double the exposition, and nobody reads them.
+        prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+
+    async def render(self, accept: str) -> tuple[bytes, str]:
+        """Return the exposition that an Accept header asks for, and its content type.
+
+        Rendering takes milliseconds, so it is done on another thread.
+        """
+        encode, content_type = choose_encoder(accept)
+        return await asyncio.to_thread(encode, self.registry), content_type
