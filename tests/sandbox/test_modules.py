@@ -14,14 +14,13 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Module:
+def module(tmp_path: Path) -> Module:
     """A module of the test's own, in a folder that it may change."""
-    monkeypatch.setattr("webhook.sandbox.modules._GO", tmp_path)
     folder = tmp_path / "thing"
     folder.mkdir()
     (folder / "go.mod").write_text("module a\n\nrequire example.org/thing v1.2.3\n")
     (folder / "go.sum").write_text("example.org/thing v1.2.3 h1:one=\n")
-    return Module("thing", "example.org/thing")
+    return Module("thing", "example.org/thing", tmp_path)
 
 
 @pytest.mark.parametrize("module", [ETCD, KUBERNETES, KWOK], ids=lambda module: module.name)
@@ -61,7 +60,7 @@ def test_the_cache_key_changes_with_the_pins(module: Module) -> None:
 def test_a_module_that_does_not_pin_its_path_is_an_error(module: Module) -> None:
     """A go.mod that requires something else cannot be mistaken for a pin."""
     with pytest.raises(ValueError, match=r"does not require example\.org/other"):
-        _ = Module(module.name, "example.org/other").version
+        _ = Module(module.name, "example.org/other", module.home).version
 
 
 def test_kubernetes_programs_are_stamped_with_the_pinned_version() -> None:
