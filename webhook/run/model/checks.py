@@ -87,10 +87,10 @@ def _too_few_nodes(pytorch: object, replicas: object) -> Iterator[Problem]:
 
 def index_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
     """Whether the overrides of a role's single replicas are about replicas that there are."""
-    count, entries = count_of(given), given.get("byIndex")
+    count, entries = given.get("count", 1), given.get("byIndex")
     for position, entry in enumerate(entries if isinstance(entries, list) else ()):
         index = entry.get("index") if isinstance(entry, dict) else None
-        if isinstance(index, int) and index >= count:
+        if isinstance(index, int) and isinstance(count, int) and index >= count:
             yield Problem(
                 ("byIndex", position, "index"),
                 f"there is no replica {index}: count is {count}, and indexes begin at 0",
