@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from webhook import names
@@ -29,6 +30,7 @@ def install_run_api(api: Api, patience: float = 30) -> None:
             condition["type"] == "Established" and condition["status"] == "True"
             for condition in status.get("conditions") or ()
         )
-        return established and api.get(_RUNS) is not None
+        # For a moment it answers that its storage is initializing.
+        return established and api.call("GET", _RUNS)[0] == HTTPStatus.OK
 
     wait_until(NAME, served, lambda: None, time.monotonic() + patience)
