@@ -144,10 +144,10 @@ CASES: dict[str, tuple[Json, Json, Json]] = {
         {"metadata": {"labels": {"$patch": "replace", "b": "2"}}, **main(**{"$patch": "replace"})},
         {"metadata": {"labels": {"b": "2"}}, **main()},
     ),
-    "the whole is replaced by its directive": (
+    "all of a spec is replaced by its directive": (
         {"metadata": {"labels": {"a": "1"}}, **main(image="a")},
-        {"$patch": "replace", **spec(containers=[{"name": "other"}])},
-        spec(containers=[{"name": "other"}]),
+        spec(containers=[{"name": "other"}], **{"$patch": "replace"}),
+        {"metadata": {"labels": {"a": "1"}}, **spec(containers=[{"name": "other"}])},
     ),
     "fields that nobody knows merge as maps and lists do": (
         spec(novel={"a": {"b": 1}, "list": [1]}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
+from webhook.run.gang import Told
 from webhook.run.ownership import metadata, named, selector
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def deployment(run: Run, mould: Mould, ports: Sequence[JsonObject]) -> JsonObjec
     """
     labels = {**mould.labels, names.REPLICA_INDEX: "0"}
     meta = {key: value for key, value in mould.metadata.items() if key != "ownerReferences"}
-    containers = mould.containers({})
+    containers = mould.containers(Told())
     at = len(mould.before)
     containers[at] = _probed(containers[at], ports)
     template = {

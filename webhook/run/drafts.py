@@ -9,7 +9,6 @@ from webhook import names
 from webhook.placement.schema.base import shown
 from webhook.policy.findings import path_text
 from webhook.run.environment import bottom, upon
-from webhook.run.mounts import FILES_VOLUME, KEYS_VOLUME
 from webhook.run.template import merged
 from webhook.run.template_checks import template_problems
 
@@ -65,16 +64,19 @@ def drafts(run: Run) -> tuple[list[Draft], list[str]]:
     problems = [*_environment_problems(run)]
     wrong = [*template_problems(run.spec.template, _TEMPLATE, serving=serving)]
     problems += wrong
+    without: dict[str, list[JsonObject]] = {}
     for role, replica in run.spec.roles.items():
         over = replica.template or {}
         at: Path = ("spec", "replicas", role, "template") if replica.template else _TEMPLATE
         own = [*template_problems(over, at, serving=serving)]
         problems += own
         template = merged(merged({}, run.spec.template), over)
-        containers = _named(template, "containers")
-        lacking = _lacking(run, template, containers, at)
+        containers = _containers(template)
+        lacking = _lacking(containers, at)
         problems += [line for line in lacking if line not in problems]
-        if wrong or own or lacking:
+        if run.spec.main_container not in (None, *(each["name"] for each in containers)):
+            without[role] = containers
+        if wrong or own or lacking or role in without:
             continue
         main = run.spec.main_container or containers[0]["name"]
         resources = _json(replica.resources)
@@ -84,6 +86,8 @@ def drafts(run: Run) -> tuple[list[Draft], list[str]]:
             special = resources if entry.resources is None else _json(entry.resources)
             there = upon(placement, (entry.environment,))
             found.append(Draft(role, entry.index, template, there, special, main))
+    if without:
+        problems.append(_no_main(run.spec.main_container, without))
     return found, problems
 
 
@@ -93,38 +97,35 @@ def _json(resources: Resources | None) -> JsonObject | None:
     return resources.model_dump(by_alias=True, exclude_none=True)
 
 
-def _lacking(run: Run, template: JsonObject, containers: list[JsonObject], at: Path) -> list[str]:
-    """What is wrong with the containers of a merged template, as far as it has any shape."""
-    where = path_text((*at, "spec", "containers"))
-    if not containers:
-        return [f"{where}: there is no container; give one, with a name and an image"]
-    problems = [
-        f"{where}: container {shown(each['name'])} has no image; give it one"
-        for each in containers
-        if not each.get("image")
-    ]
-    problems += [
-        f"{path_text((*at, 'spec', 'volumes'))}: the name {each['name']} is Fairlead's own; "
-        "rename the volume"
-        for each in _named(template, "volumes")
-        if each["name"] in (FILES_VOLUME, KEYS_VOLUME)
-    ]
-    known = [each["name"] for each in containers]
-    wanted = run.spec.main_container
-    if wanted is not None and wanted not in known:
-        there = ", ".join(known)
-        problems.append(f"spec.mainContainer: there is no container {shown(wanted)} among {there}")
-    return problems
-
-
-def _named(template: JsonObject, field: str) -> list[JsonObject]:
-    """The objects with a name in a list of the template's spec; none of a wrong shape."""
-    spec = template.get("spec")
-    found = spec.get(field) if isinstance(spec, dict) else None
+def _containers(template: JsonObject) -> list[JsonObject]:
+    """The containers of a merged template, as far as it has any shape."""
+    spec = template.get("spec", {})
+    found = spec.get("containers") if isinstance(spec, dict) else None
     objects = found if isinstance(found, list) else []
     return [
         each for each in objects if isinstance(each, dict) and isinstance(each.get("name"), str)
     ]
+
+
+def _lacking(containers: list[JsonObject], at: Path) -> list[str]:
+    """What a merged template has to have, wherever it comes from."""
+    where = path_text((*at, "spec", "containers"))
+    if not containers:
+        return [f"{where}: there is no container; give one, with a name and an image"]
+    return [
+        f"{where}: container {shown(each['name'])} has no image; give it one"
+        for each in containers
+        if not each.get("image")
+    ]
+
+
+def _no_main(wanted: str | None, without: Mapping[str, list[JsonObject]]) -> str:
+    have = "has" if len(without) == 1 else "have"
+    there = dict.fromkeys(each["name"] for some in without.values() for each in some)
+    return (
+        f"spec.mainContainer: {', '.join(without)} {have} no container {shown(wanted)}; "
+        f"want one of {', '.join(there) or 'those of the template'}"
+    )
 
 
 def _environment_problems(run: Run) -> Iterator[str]:

@@ -14,14 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.placement.shapes import JsonObject
-    from webhook.run.gang import Shared
+    from webhook.run.gang import Shared, Told
     from webhook.run.layers import Placement
     from webhook.run.model import Run
 
 # Of a pod that dies without a word for the API server the end of its log is kept.
 _LOG: Final = "FallbackToLogsOnError"
-# What Kubeflow's MPI operator has its workers do unless they say otherwise.
-_SSH_DAEMON: Final = ("/usr/sbin/sshd", "-De")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +47,7 @@ class Mould:
     env: Sequence[JsonObject]
     own: frozenset[str]
 
-    def pod(self, name: str, index: int, attempt: int, told: Mapping[str, str]) -> JsonObject:
+    def pod(self, name: str, index: int, attempt: int, told: Told) -> JsonObject:
         """The v1.Pod of one replica."""
         return {
             "apiVersion": "v1",
@@ -69,15 +67,19 @@ class Mould:
             },
         }
 
-    def containers(self, told: Mapping[str, str]) -> list[JsonObject]:
+    def containers(self, told: Told) -> list[JsonObject]:
         """All containers, the main one with what it is told.
 
         That comes first, so that the container's own variables and arguments may refer to it:
         $(RANK) is expanded from variables that stand before it.
         """
-        env = [{"name": k, "value": v} for k, v in told.items() if k not in self.own]
-        env += self.env
-        return [*self.before, {**self.main, "env": env} if env else self.main, *self.after]
+        main = dict(self.main)
+        if told.command and not (main.get("command") or main.get("args")):
+            main["command"] = list(told.command)
+        env = [{"name": k, "value": v} for k, v in told.env.items() if k not in self.own]
+        if env or self.env:
+            main["env"] = [*env, *self.env]
+        return [*self.before, main, *self.after]
 
 
 def mould(
@@ -101,8 +103,6 @@ def mould(
     container = {key: value for key, value in containers[at].items() if key != "env"}
     if resources is not None:
         container["resources"] = resources
-    if run.spec.framework == "mpi" and role == "worker":
-        container = _serving_ssh(container)
     mounted = mounts(run, shared, where.spec, container)
     if mounted:
         own = container.get("volumeMounts") or ()
@@ -118,7 +118,11 @@ def mould(
             **({"finalizers": finalizers} if finalizers else {}),
             "ownerReferences": owners(run),
         },
-        spec=_spec(run, spec, where.spec, [each["volume"] for each in mounted]),
+        spec={
+            **_spec(run, spec, where.spec),
+            **_volumes(spec, [each["volume"] for each in mounted]),
+            **_searches(spec, shared),
+        },
         before=containers[:at],
         main=container,
         after=containers[at + 1 :],
@@ -127,9 +131,7 @@ def mould(
     )
 
 
-def _spec(
-    run: Run, spec: JsonObject, placement: Mapping[str, Any], volumes: Sequence[JsonObject]
-) -> JsonObject:
+def _spec(run: Run, spec: JsonObject, placement: Mapping[str, Any]) -> JsonObject:
     # An environment may have cleared a field: the placement has all that is left.
     result = {k: v for k, v in spec.items() if k != "containers" and k not in SPEC}
     result |= placement
@@ -137,21 +139,25 @@ def _spec(
         result["restartPolicy"] = "Never"
     if result.get("initContainers"):
         result["initContainers"] = [_outspoken(each) for each in result["initContainers"]]
-    if volumes:
-        result["volumes"] = [*(result.get("volumes") or ()), *volumes]
     if result.get("hostNetwork"):
         # Else it would ask the node's name server, which does not know the other replicas.
         result.setdefault("dnsPolicy", "ClusterFirstWithHostNet")
     return result
 
 
+def _volumes(spec: JsonObject, own: Sequence[JsonObject]) -> JsonObject:
+    return {"volumes": [*(spec.get("volumes") or ()), *own]} if own else {}
+
+
+def _searches(spec: JsonObject, shared: Shared) -> JsonObject:
+    if not shared.searches:
+        return {}
+    config = spec.get("dnsConfig") or {}
+    searches = dict.fromkeys([*(config.get("searches") or ()), *shared.searches])
+    return {"dnsConfig": {**config, "searches": list(searches)}}
+
+
 def _outspoken(container: JsonObject) -> JsonObject:
     if container.get("terminationMessagePolicy"):
         return container
     return {**container, "terminationMessagePolicy": _LOG}
-
-
-def _serving_ssh(container: JsonObject) -> JsonObject:
-    if container.get("command") or container.get("args"):
-        return container
-    return {**container, "command": list(_SSH_DAEMON)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.run.gang import FILES
+from webhook.run.gang import FILES, SSH_AUTHORIZED_KEYS, SSH_PRIVATE_KEY, SSH_PUBLIC_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,11 +19,10 @@ KEYS_VOLUME: Final = "fairlead-ssh"
 # The keys of a Secret of type kubernetes.io/ssh-auth, the second as Kubeflow's MPI operator has it.
 PRIVATE: Final = "ssh-privatekey"
 PUBLIC: Final = "ssh-publickey"
-# What ssh and sshd look for.
 _ITEMS: Final = (
-    {"key": PRIVATE, "path": "id_rsa"},
-    {"key": PUBLIC, "path": "id_rsa.pub"},
-    {"key": PUBLIC, "path": "authorized_keys"},
+    {"key": PRIVATE, "path": SSH_PRIVATE_KEY},
+    {"key": PUBLIC, "path": SSH_PUBLIC_KEY},
+    {"key": PUBLIC, "path": SSH_AUTHORIZED_KEYS},
 )
 _OWNER_ONLY: Final = 0o600
 _READABLE: Final = 0o644

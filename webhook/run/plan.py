@@ -49,7 +49,7 @@ class Plan:
     def pod(self, role: str, index: int, attempt: int) -> JsonObject:
         """The pod of one replica: a v1.Pod."""
         own = self.special.get((role, index)) or self.moulds[role]
-        told = tell(self.gang, role, index).env
+        told = tell(self.gang, role, index)
         return own.pod(self.gang.pod(role, index), index, attempt, told)
 
     def service(self) -> JsonObject:

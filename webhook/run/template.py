@@ -69,8 +69,6 @@ def merged(base: JsonObject, over: JsonObject) -> JsonObject:
 
     What has no shape of a template is taken as it is, for the checks to name.
     """
-    if over.get(DIRECTIVE) == REPLACE:
-        base = {}
     result = _map(base, {key: value for key, value in over.items() if key != "spec"}, None)
     if over.get("spec") is not None:
         result["spec"] = _value(base.get("spec"), over["spec"], ())

@@ -8,10 +8,11 @@ from webhook import names
 from webhook.errors import InvalidPod
 from webhook.placement import pod as pods
 from webhook.placement.capacity_request import InvalidRequest
-from webhook.placement.schema.base import guess, shown
+from webhook.placement.schema.base import shown
 from webhook.policy.findings import path_text
 from webhook.run.environment import requests
-from webhook.run.template import DELETE, DIRECTIVE, REPLACE
+from webhook.run.mounts import FILES_VOLUME, KEYS_VOLUME
+from webhook.run.template import DELETE, DIRECTIVE, REPLACE, merged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,42 +20,30 @@ if TYPE_CHECKING:
     from webhook.placement.shapes import JsonObject
     from webhook.policy.findings import Path
 
-_TEMPLATE: Final = ("metadata", "spec")
 # Of a template's metadata the API server's own controllers copy these into pods; the rest they
 # leave out without a word.
 _METADATA: Final = ("labels", "annotations", "finalizers")
-# Lists of objects that are read here, in each container and beside them.
+# Lists of objects that are read in each container.
 _CONTAINER_LISTS: Final = ("env", "ports", "volumeMounts")
-_SPEC_LISTS: Final = ("volumes",)
 _CONTAINERS: Final = ("containers", "initContainers")
 
 
 def template_problems(template: JsonObject, at: Path, *, serving: bool) -> Iterator[str]:
-    """Lines with the path below `at`, what is wrong there, and the cure."""
-    for key in template:
-        if key not in (*_TEMPLATE, DIRECTIVE):
-            hint = guess(key, _TEMPLATE) or f"; the fields are {', '.join(_TEMPLATE)}"
-            yield f"{path_text((*at, key))}: there is no such field{hint}"
+    """Lines with the path below `at`, what is wrong there, and the cure.
+
+    That it has metadata and spec, if anything, and that both are objects, the model has seen to.
+    """
     yield from _directives(template, at)
-    yield from _metadata(template.get("metadata"), (*at, "metadata"))
-    spec = template.get("spec")
-    if spec is not None and not isinstance(spec, dict):
-        yield _wanted((*at, "spec"), "an object", spec)
-    elif spec:
-        yield from _spec(spec, (*at, "spec"), serving=serving)
-        yield from _placement(spec, at)
+    yield from _metadata(template.get("metadata", {}), (*at, "metadata"))
+    yield from _spec(template.get("spec", {}), (*at, "spec"), serving=serving)
+    yield from _placement(template, at)
 
 
 def _wanted(at: Path, wanted: str, seen: object) -> str:
     return f"{path_text(at)}: want {wanted}, not {type(seen).__name__} {shown(seen)}"
 
 
-def _metadata(metadata: object, at: Path) -> Iterator[str]:
-    if metadata is None:
-        return
-    if not isinstance(metadata, dict):
-        yield _wanted(at, "an object", metadata)
-        return
+def _metadata(metadata: JsonObject, at: Path) -> Iterator[str]:
     for key, value in metadata.items():
         if key in ("labels", "annotations"):
             yield from _texts(value, (*at, key))
@@ -70,7 +59,8 @@ def _metadata(metadata: object, at: Path) -> Iterator[str]:
         try:
             requests(text)
         except InvalidRequest as error:
-            yield f"{path_text((*at, 'annotations', names.CAPACITY))}: {error}"
+            path = path_text((*at, "annotations", names.CAPACITY))
+            yield f"{path}: {str(error).removeprefix(f'annotation {names.CAPACITY}: ')}"
 
 
 def _texts(value: object, at: Path) -> Iterator[str]:
@@ -103,8 +93,10 @@ def _spec(spec: JsonObject, at: Path, *, serving: bool) -> Iterator[str]:
                     f"{path_text((*at, key))}: is {shown(spec[key])}, and replicas find each other "
                     "by names that Fairlead gives; remove it"
                 )
-    for key in _SPEC_LISTS:
-        yield from _objects(spec.get(key), (*at, key))
+    if spec.get("dnsConfig") is not None and not isinstance(spec["dnsConfig"], dict):
+        yield _wanted((*at, "dnsConfig"), "an object", spec["dnsConfig"])
+    yield from _objects(spec.get("volumes"), (*at, "volumes"))
+    yield from _own_volumes(spec.get("volumes"), (*at, "volumes"))
     seen: dict[str, Path] = {}
     for key in _CONTAINERS:
         yield from _containers(spec.get(key), (*at, key), seen)
@@ -119,7 +111,7 @@ def _containers(containers: object, at: Path, seen: dict[str, Path]) -> Iterator
         here = (*at, position)
         name = container.get("name")
         if not isinstance(name, str) or not name:
-            yield f"{path_text((*here, 'name'))}: every container needs a name, not {shown(name)}"
+            yield f"{path_text((*here, 'name'))}: a container needs a name"
         elif name in seen:
             first = path_text(seen[name][-2:])
             yield f"{path_text((*here, 'name'))}: {shown(name)} is that of {first} too; rename one"
@@ -130,6 +122,16 @@ def _containers(containers: object, at: Path, seen: dict[str, Path]) -> Iterator
         for key in ("resources", "securityContext"):
             if container.get(key) is not None and not isinstance(container[key], dict):
                 yield _wanted((*here, key), "an object", container[key])
+
+
+def _own_volumes(volumes: object, at: Path) -> Iterator[str]:
+    for position, volume in enumerate(volumes if isinstance(volumes, list) else ()):
+        name = volume.get("name") if isinstance(volume, dict) else None
+        if name in (FILES_VOLUME, KEYS_VOLUME):
+            yield (
+                f"{path_text((*at, position, 'name'))}: {shown(name)} is what Fairlead calls a "
+                "volume of its own; rename this one"
+            )
 
 
 def _objects(value: object, at: Path) -> Iterator[str]:
@@ -143,8 +145,10 @@ def _objects(value: object, at: Path) -> Iterator[str]:
             yield _wanted((*at, position), "an object", item)
 
 
-def _placement(spec: JsonObject, at: Path) -> Iterator[str]:
+def _placement(template: JsonObject, at: Path) -> Iterator[str]:
     """What the engine too would stumble over; it names one field at a time."""
+    # Nulls mean something in a template that is merged into another, and nothing to the engine.
+    spec = merged({}, template).get("spec", {})
     try:
         pods.read({"metadata": {}, "spec": spec})
     except InvalidPod as error:

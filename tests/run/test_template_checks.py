@@ -1,0 +1,173 @@
+"""What is wrong with a pod template is said; whatever one holds, nothing else is raised."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from tests.run.runs import a_run, containers, spec_of
+from webhook.errors import InvalidRun
+from webhook.run.environment import SPEC
+from webhook.run.plan import Plan, plan
+from webhook.run.template_checks import template_problems
+
+Json = dict[str, Any]
+AT = ("spec", "template")
+
+
+def problems(template: Json, *, serving: bool = False) -> list[str]:
+    """What is wrong with a run's template."""
+    return list(template_problems(template, AT, serving=serving))
+
+
+def in_main(**fields: Any) -> Json:
+    """A template whose only container has these fields."""
+    return spec_of([{"name": "main", "image": "i", **fields}])
+
+
+@pytest.mark.parametrize(
+    ("template", "problem"),
+    [
+        (
+            {"metadata": {"labels": ["a"]}},
+            "spec.template.metadata.labels: want an object, not list",
+        ),
+        (
+            {"metadata": {"annotations": {"a": True}}},
+            "spec.template.metadata.annotations.a: want a string, not bool 'True'; put it in",
+        ),
+        (
+            {"metadata": {"ownerReferences": []}},
+            "spec.template.metadata.ownerReferences: does not reach the pods; remove it",
+        ),
+        (spec_of([], hostname="h"), "spec.template.spec.hostname: is 'h'"),
+        (spec_of([], restartPolicy="Always"), "spec.template.spec.restartPolicy: is 'Always'"),
+        (spec_of([], volumes={}), "spec.template.spec.volumes: want a list, not dict '{}'"),
+        (spec_of([], volumes=["v"]), "spec.template.spec.volumes[0]: want an object, not str 'v'"),
+        (spec_of([], dnsConfig=[]), "spec.template.spec.dnsConfig: want an object, not list '[]'"),
+        (spec_of([{"name": 1}]), "spec.template.spec.containers[0].name: a container needs a name"),
+        (
+            spec_of(containers("a", "b", "a")),
+            "spec.template.spec.containers[2].name: 'a' is that of containers[0] too; rename one",
+        ),
+        (in_main(env=["A=1"]), "spec.template.spec.containers[0].env[0]: want an object, not str"),
+        (in_main(resources=2), "spec.template.spec.containers[0].resources: want an object, not"),
+        (in_main(ports=80), "spec.template.spec.containers[0].ports: want a list, not int '80'"),
+        (
+            spec_of([], tolerations=[{"key": 1}]),
+            "spec.template.spec.tolerations[0].key: want a string, not int",
+        ),
+        (
+            in_main(**{"$setElementOrder/env": []}),
+            "spec.template.spec.containers[0][$setElementOrder/env]: is '[]', and of a strategic",
+        ),
+        (in_main(**{"$patch": "merge"}), "spec.template.spec.containers[0][$patch]: is 'merge'"),
+    ],
+)
+def test_a_problem_says_where_and_what(template: Json, problem: str) -> None:
+    """The path of the field comes first, then the value seen, then the cure."""
+    (line,) = problems(template)
+    assert line.startswith(problem)
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        {},
+        {"metadata": {"creationTimestamp": None, "labels": None, "finalizers": ["a/b"]}},
+        spec_of(containers("main"), restartPolicy="Never", volumes=None, nodeSelector=None),
+        spec_of(containers("main"), nodeSelector={"gone": None}),
+        in_main(**{"$patch": "delete"}),
+        spec_of([], novelField={"a": 1}),
+    ],
+)
+def test_what_is_nobody_elses_business_is_left_alone(template: Json) -> None:
+    """Nulls, and fields that are not known here: the API server has the last word."""
+    assert problems(template) == []
+
+
+def test_a_deployments_pods_always_restart() -> None:
+    """So a notebook's template says Always or nothing, and may have a hostname."""
+    assert problems(spec_of([], restartPolicy="Always", hostname="h"), serving=True) == []
+    (line,) = problems(spec_of([], restartPolicy="Never"), serving=True)
+    assert line == (
+        "spec.template.spec.restartPolicy: is 'Never', and a Deployment's pods always restart; "
+        "remove it"
+    )
+
+
+values = st.recursive(
+    st.sampled_from((None, True, 0, 8888, "", "a", "main", 0.5)),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(("name", "a", "$patch", "containerPort", "limits", "mountPath")),
+            inner,
+            max_size=2,
+        )
+    ),
+    max_leaves=6,
+)
+
+
+def odd(*fields: str) -> st.SearchStrategy[Json]:
+    """An object with nothing, or one of the fields, of any shape."""
+    return st.just({}) | st.builds(lambda key, value: {key: value}, st.sampled_from(fields), values)
+
+
+an_odd_container = odd("env", "resources", "ports", "volumeMounts", "securityContext", "command")
+some_containers = st.builds(
+    lambda one, more: [{**one, "name": "main", "image": "i"}, *more],
+    an_odd_container,
+    st.sampled_from(([], containers("b"), [], containers("b", "c"), [], [{}], ["b"])),
+)
+templates = st.builds(
+    lambda metadata, spec, found: {"metadata": metadata, "spec": {**spec, "containers": found}},
+    st.just({}) | odd("labels", "annotations", "finalizers", "name"),
+    odd(*SPEC, "volumes", "initContainers", "dnsConfig", "hostNetwork", "serviceAccountName"),
+    some_containers,
+)
+RUNS: tuple[Json, ...] = (
+    {
+        "framework": "mpi",
+        "replicas": {"launcher": {}, "worker": {}},
+        "mpi": {"implementation": "MPICH"},
+    },
+    {"kind": "notebook", "ports": [{"port": 80}]},
+    {"framework": "spark", "replicas": {"driver": {}}},
+    {"mainContainer": "main", "environment": {"nodeSelector": {"a": "b"}, "securityContext": {}}},
+)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(templates, st.none() | templates, st.sampled_from(RUNS))
+def test_whatever_a_template_holds_it_is_planned_or_refused(
+    template: Json, over: Json | None, spec: Json
+) -> None:
+    """Fields of any shape make manifests that can be sent, or an InvalidRun; nothing else."""
+    roles = spec.get("replicas", {"master": {}})
+    replicas = {role: {"template": over} if over else {} for role in roles}
+    run = a_run("r", {**spec, "template": template, "replicas": replicas})
+    try:
+        made = plan(run)
+    except InvalidRun as refusal:
+        event("refused")
+        told = [line for line in refusal.problems if not line.startswith("spec.")]
+    else:
+        event("planned")
+        told = []
+        send(made)
+    assert not told
+
+
+def send(made: Plan) -> None:
+    """What a client does with all the manifests."""
+    for role in made.moulds:
+        json.dumps(made.pod(role, 0, 0))
+    json.dumps([made.service(), made.config_map()])
+    if made.run.spec.serving:
+        json.dumps(made.deployment())
