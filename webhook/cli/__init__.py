@@ -14,6 +14,7 @@ from webhook.errors import FairleadError
 COMMANDS = {
     "check": "Validate policy files; with nodes, find policies that leave none.",
     "completion": "Print the shell code that completes this command.",
+    "controller": "Run the controller of Runs.",
     "demo": "Show the webhook at work, with or without a cluster.",
     "explain": "Why a pod gets what it gets, policy by policy and field by field.",
     "mutate": "What pods would become, without a cluster.",

@@ -3,46 +3,73 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
+from webhook.errors import ClusterError
+from webhook.kube.events import key_of
 from webhook.kube.reflector import Reflector
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from webhook.controller.known import Known
     from webhook.kube.cache import Cache
     from webhook.kube.client import Client
 
+_logger = logging.getLogger(__name__)
+
+# Seconds between two attempts to list, while the API server is in trouble.
+RETRY: Final = 1.0
 _OWNED: Final = {"labelSelector": f"{names.MANAGED_BY}={names.MANAGER}"}
 
 
 class Informer(NamedTuple):
-    """One watched collection: its resource, what is remembered of it, and what keeps that so."""
+    """One watched collection: what is remembered of it, and what keeps that so."""
 
     resource: str
+    path: str
+    query: Mapping[str, str]
     cache: Cache[Any]
     reflector: Reflector[Any]
+
+    async def catch_up(self, client: Client) -> None:
+        """List the collection, and know all that the watch has not told yet. Raises ClusterError.
+
+        The watch goes on where it is; what it tells of older versions changes nothing then.
+        """
+
+        def entry(raw: dict[str, Any]) -> tuple[str, str, Any]:
+            return key_of(raw), raw["metadata"]["resourceVersion"], self.cache.keep(raw)
+
+        before = set(self.cache.items())
+        listing = await client.list(self.path, entry, query=self.query)
+        for key, version, kept in listing.items:
+            self.cache.offer(key, kept, version)
+        for key in before - {key for key, _, _ in listing.items}:
+            self.cache.offer(key, None, listing.resource_version)
 
 
 class Informers:
     """The informers of all collections, in one namespace or, if that is empty, in all."""
 
     def __init__(self, client: Client, known: Known, namespace: str = "") -> None:
-        self.all: Sequence[Informer] = tuple(
-            Informer(
-                resource,
-                cache,
-                Reflector(client, collection(group, resource, namespace), cache, query=query),
-            )
-            for group, resource, cache, query in (
-                (f"/apis/{names.API_VERSION}", names.RUNS, known.runs, {}),
-                ("/api/v1", "pods", known.pods, _OWNED),
-                ("/api/v1", "services", known.services, _OWNED),
-                ("/api/v1", "configmaps", known.config_maps, _OWNED),
-                ("/apis/apps/v1", "deployments", known.deployments, _OWNED),
-            )
+        self._client = client
+
+        def informer(
+            group: str, resource: str, cache: Cache[Any], query: Mapping[str, str]
+        ) -> Informer:
+            path = collection(group, resource, namespace)
+            reflector = Reflector(client, path, cache, query=query)
+            return Informer(resource, path, query, cache, reflector)
+
+        self.all: Sequence[Informer] = (
+            informer(f"/apis/{names.API_VERSION}", names.RUNS, known.runs, {}),
+            informer("/api/v1", "pods", known.pods, _OWNED),
+            informer("/api/v1", "services", known.services, _OWNED),
+            informer("/api/v1", "configmaps", known.config_maps, _OWNED),
+            informer("/apis/apps/v1", "deployments", known.deployments, _OWNED),
         )
 
     async def run(self) -> None:
@@ -51,10 +78,22 @@ class Informers:
             for informer in self.all:
                 group.create_task(informer.reflector.run())
 
-    async def wait_synced(self) -> None:
-        """Return once every cache has been filled."""
+    async def catch_up(self) -> None:
+        """Know at least what whoever led before has known, though the watches be behind.
+
+        Runs come first. Their status says which pods are counted, and forgets a pod once it is
+        gone: beside a newer status an older cache of pods would have a failure counted twice.
+        """
         for informer in self.all:
             await informer.cache.wait_synced()
+        for informer in self.all:
+            while True:
+                try:
+                    await informer.catch_up(self._client)
+                    break
+                except ClusterError as error:
+                    _logger.warning("%s cannot be listed: %s", informer.resource, error)
+                    await asyncio.sleep(RETRY)
 
 
 def collection(group: str, resource: str, namespace: str = "") -> str:

@@ -1,0 +1,178 @@
+"""`fairlead controller`: run the controller of Runs."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import uuid
+from pathlib import Path
+
+import click
+
+
+@click.command("controller")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The cluster. Default: $KUBECONFIG, else the cluster that this pod runs in.",
+)
+@click.option(
+    "--namespace",
+    default="",
+    metavar="NAME",
+    help="Work in one namespace only. Default: in all of them.",
+)
+@click.option(
+    "--cluster-domain",
+    default="",
+    metavar="DOMAIN",
+    help="Appended to the replicas' addresses, such as cluster.local. Default: nothing, and the "
+    "search list of the pods' resolver finds them.",
+)
+@click.option(
+    "--lease-namespace",
+    default="",
+    metavar="NAME",
+    help="Where the Lease is that says who leads. Default: --namespace, else the pod's own, else "
+    "default.",
+)
+@click.option(
+    "--lease-name",
+    default="fairlead-controller",
+    show_default=True,
+    metavar="NAME",
+    help="Name of that Lease. Controllers of different namespaces need different ones.",
+)
+@click.option(
+    "--identity",
+    default="",
+    metavar="NAME",
+    help="Who this process is in the Lease. Default: the host's name and a random part.",
+)
+@click.option(
+    "--lease-duration",
+    type=click.FloatRange(min=1),
+    default=15.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="After so long without a renewal another process takes the Lease.",
+)
+@click.option(
+    "--renew-deadline",
+    type=click.FloatRange(min=0.5),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="After so long without a renewal the holder writes nothing more. Less than the duration.",
+)
+@click.option(
+    "--retry-period",
+    type=click.FloatRange(min=0.1),
+    default=2.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How often the Lease is renewed, or looked at.",
+)
+@click.option(
+    "--no-leader-election",
+    is_flag=True,
+    help="For development: lead at once, and ask nobody.",
+)
+@click.option(
+    "--qps",
+    type=click.FloatRange(min=1),
+    default=300.0,
+    show_default=True,
+    help="Writes a second to the API server. It says itself when that is too many.",
+)
+@click.option(
+    "--burst",
+    type=click.IntRange(min=1),
+    default=600,
+    show_default=True,
+    help="Writes at once after a quiet time.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=4,
+    show_default=True,
+    help="Runs that are worked on at the same time.",
+)
+@click.option("--host", default="", help="Address to listen on. Default: every one, IPv4 and IPv6.")
+@click.option(
+    "--health-port",
+    type=click.IntRange(0, 65535),
+    default=8082,
+    show_default=True,
+    help="Plain HTTP port, for /livez, /readyz and /metrics. 0 takes a free one; the log says "
+    "which.",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    show_default=True,
+)
+def command(
+    kubeconfig: Path | None,
+    namespace: str,
+    cluster_domain: str,
+    lease_namespace: str,
+    lease_name: str,
+    identity: str,
+    lease_duration: float,
+    renew_deadline: float,
+    retry_period: float,
+    no_leader_election: bool,
+    qps: float,
+    burst: int,
+    workers: int,
+    host: str,
+    health_port: int,
+    log_level: str,
+) -> None:
+    """Run the controller, which makes replica pods of Runs and looks after them.
+
+    Several may run: one leads, the others watch and take over when it goes. It stops after SIGTERM
+    or SIGINT, gives the Lease back, and exits with code 0; what it was doing the next one goes on
+    with. Pods are placed by the admission webhook (`fairlead serve`), as any other's are.
+
+    \b
+    In a cluster:
+      fairlead controller
+
+    \b
+    On this machine, against a sandbox (`fairlead sandbox up` does it):
+      fairlead controller --no-leader-election
+      curl http://localhost:8082/readyz
+    """
+    if not retry_period < renew_deadline < lease_duration:
+        raise click.UsageError(
+            "want --retry-period < --renew-deadline < --lease-duration: the holder has to stop "
+            "writing before another may begin"
+        )
+    from webhook.cli import controlling
+    from webhook.server.logs import configure
+
+    configure(log_level)
+    settings = controlling.Settings(
+        kubeconfig=kubeconfig,
+        namespace=namespace,
+        cluster_domain=cluster_domain,
+        lease_namespace=lease_namespace or namespace,
+        lease_name=lease_name,
+        identity=identity or f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}",
+        lease_duration=lease_duration,
+        renew_deadline=renew_deadline,
+        retry_period=retry_period,
+        election=not no_leader_election,
+        qps=qps,
+        burst=burst,
+        workers=workers,
+        host=host,
+        health_port=health_port,
+    )
+    if not controlling.run(settings):
+        sys.exit(1)

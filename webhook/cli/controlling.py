@@ -1,0 +1,172 @@
+"""Puts the controller's parts together, and runs them until told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import webhook
+from webhook.cli.cluster_facts import synced
+from webhook.controller.controller import Controller
+from webhook.controller.metrics import ControllerMetrics
+from webhook.kube.client import connect
+from webhook.kube.config import SERVICE_ACCOUNT
+from webhook.kube.election import Election
+from webhook.kube.tenure import Terms
+from webhook.kube.token_bucket import TokenBucket
+from webhook.kube.writer import Writer
+from webhook.run.plan import plan
+from webhook.server.drain import Drain, drain_on_signals
+from webhook.server.exposition import Exposition
+from webhook.server.health import health_app
+from webhook.server.listener import bind, serve_plain
+from webhook.server.readiness import Condition
+
+if TYPE_CHECKING:
+    import socket
+    from pathlib import Path
+
+    from webhook.controller.informers import Informer
+    from webhook.kube.client import Client
+    from webhook.server.readiness import Conditions
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What `fairlead controller` was told; times in seconds. See its help for each."""
+
+    kubeconfig: Path | None
+    namespace: str
+    cluster_domain: str
+    lease_namespace: str
+    lease_name: str
+    identity: str
+    lease_duration: float
+    renew_deadline: float
+    retry_period: float
+    election: bool
+    qps: float
+    burst: int
+    workers: int
+    host: str
+    health_port: int
+
+
+def run(settings: Settings) -> bool:
+    """Work until told to stop. False if somebody would not wait for the end.
+
+    Raises a FairleadError if an address or a kubeconfig cannot be had. An API server that does not
+    answer is asked again, for as long as it takes.
+    """
+    return asyncio.run(_run(settings, bind(settings.host, settings.health_port)))
+
+
+async def _run(settings: Settings, plain: socket.socket) -> bool:
+    exposition, drain = Exposition(), Drain(0)
+    metrics = ControllerMetrics(exposition.registry)
+    async with connect(settings.kubeconfig) as client:
+        bucket = TokenBucket(settings.qps, settings.burst)
+        election = _election(settings, client)
+        writer = Writer(client, bucket, may_write=election.may_write if election else _always)
+        controller = Controller(
+            client,
+            writer,
+            partial(plan, cluster_domain=settings.cluster_domain),
+            metrics,
+            namespace=settings.namespace,
+            workers=settings.workers,
+        )
+        metrics.watch(
+            controller.known,
+            controller.informers,
+            (
+                ("fairlead_queue_depth", "Runs that wait for a worker.", controller.queue_depth),
+                (
+                    "fairlead_queue_oldest_seconds",
+                    "How long the first of them has waited.",
+                    controller.queue_age,
+                ),
+                (
+                    "fairlead_api_throttled_total",
+                    "Answers of 429 from the API server.",
+                    lambda: writer.throttled,
+                ),
+                (
+                    "fairlead_api_rate",
+                    "Writes a second that the API server is asked, at most, now.",
+                    lambda: bucket.rate,
+                ),
+                (
+                    "fairlead_events_dropped_total",
+                    "Announcements that became no Event.",
+                    lambda: controller.announcer.dropped,
+                ),
+            ),
+        )
+        # What has been made by now stays: no collection has to walk it again.
+        gc.collect()
+        gc.freeze()
+        with drain_on_signals(drain):
+            _announce(settings, plain)
+            return await serve_plain(
+                health_app(_conditions(controller, election), exposition),
+                plain=plain,
+                drain=drain,
+                background=(
+                    controller.run,
+                    partial(election.run, controller.lead) if election else controller.lead,
+                ),
+            )
+
+
+def _election(settings: Settings, client: Client) -> Election | None:
+    if not settings.election:
+        return None
+    terms = Terms(settings.lease_duration, settings.renew_deadline, settings.retry_period)
+    namespace = settings.lease_namespace or _own_namespace()
+    return Election(client, namespace, settings.lease_name, settings.identity, terms)
+
+
+def _own_namespace() -> str:
+    try:
+        return (SERVICE_ACCOUNT / "namespace").read_text().strip()
+    except OSError:
+        return "default"
+
+
+def _always() -> bool:
+    return True
+
+
+def _conditions(controller: Controller, election: Election | None) -> Conditions:
+    def of(informer: Informer) -> Condition:
+        return synced(informer.cache, informer.reflector)
+
+    def leader() -> Condition:
+        # One that follows is as ready as one that leads: it would take over at once.
+        if election is None or election.leading:
+            return Condition(ready=True, reason="leading")
+        error = f"; {election.last_error}" if election.last_error else ""
+        return Condition(ready=True, reason=f"{election.holder or 'nobody'} leads{error}")
+
+    found = {informer.resource: partial(of, informer) for informer in controller.informers.all}
+    return {**found, "leader": leader}
+
+
+def _announce(settings: Settings, plain: socket.socket) -> None:
+    _logger.info(
+        "controlling",
+        extra={
+            "version": webhook.__version__,
+            "namespace": settings.namespace,
+            "identity": settings.identity,
+            "host": plain.getsockname()[0],
+            "health_port": plain.getsockname()[1],
+        },
+    )

@@ -1,0 +1,73 @@
+"""Puts Fairlead's controller beside a control plane."""
+
+from __future__ import annotations
+
+import http.client
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from webhook.sandbox.control_plane import free_ports
+from webhook.sandbox.readiness import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from webhook.sandbox.control_plane import ControlPlane
+
+CONTROLLER_NAME: Final = "fairlead-controller"
+
+
+@dataclass(frozen=True)
+class SandboxController:
+    """A controller that runs. `name` is its process's."""
+
+    name: str
+    health_port: int
+    pid: int
+
+
+def start_controller(
+    plane: ControlPlane,
+    *,
+    name: str = CONTROLLER_NAME,
+    kubeconfig: Path | None = None,
+    options: Sequence[str] = (),
+    patience: float = 60,
+) -> SandboxController:
+    """Run `fairlead controller`, as the administrator by default, where Runs are served already.
+
+    `options` are more flags. Returns once its caches are filled. Raises SandboxError, with the end
+    of its log, if it exits, or is not ready in time.
+    """
+    port = free_ports(["health"])["health"]
+    process = plane.start_process(
+        name,
+        [
+            *(sys.executable, "-c", "from webhook.cli import main; main()", "controller"),
+            *("--kubeconfig", kubeconfig or plane.kubeconfig),
+            *("--host", "127.0.0.1", "--health-port", str(port)),
+            *options,
+        ],
+    )
+    wait_until(
+        "the controller's caches",
+        lambda: _ready(port),
+        process.check,
+        time.monotonic() + patience,
+        process.last_words,
+    )
+    return SandboxController(name, port, process.pid)
+
+
+def _ready(port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == http.client.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
