@@ -1,0 +1,113 @@
+"""Leases of an API server whose network does what a test wants of it, on a clock that jumps."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from webhook.errors import ClusterError
+from webhook.kube.client import Client
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+COLLECTION = "/apis/coordination.k8s.io/v1/namespaces/here/leases"
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What becomes of one request: seconds on the way there and back, or that it is lost there."""
+
+    there: float = 0.0
+    back: float = 0.0
+    lost: bool = False
+    unheard: bool = False
+
+
+@dataclass
+class Leases:
+    """The API server's own: optimistic locking by version, nothing else."""
+
+    stored: dict[str, Any] | None = None
+    versions: int = 0
+    writes: list[str] = field(default_factory=list)
+
+    @property
+    def holder(self) -> str:
+        return str(self.stored["spec"]["holderIdentity"]) if self.stored else ""
+
+    def get(self) -> dict[str, Any]:
+        if self.stored is None:
+            raise ClusterError("absent", status=404, reason="NotFound")
+        return self.stored
+
+    def create(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        if self.stored is not None:
+            raise ClusterError("taken", status=409, reason="AlreadyExists")
+        return self._store(body["metadata"], body["spec"])
+
+    def patch(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        current = self.get()["metadata"]
+        if body["metadata"]["resourceVersion"] != current["resourceVersion"]:
+            raise ClusterError("changed meanwhile", status=409, reason="Conflict")
+        return self._store(current, body["spec"])
+
+    def _store(self, metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
+        self.versions += 1
+        self.writes.append(spec["holderIdentity"])
+        version = {**metadata, "resourceVersion": str(self.versions)}
+        self.stored = {"metadata": version, "spec": dict(spec)}
+        return self.stored
+
+
+@dataclass
+class Line:
+    """One elector's connection; `fate` is asked at each request."""
+
+    leases: Leases
+    fate: Callable[[], Fate] = Fate
+    requests: int = 0
+    late: set[asyncio.Task[dict[str, Any]]] = field(default_factory=set)
+
+    def client(self) -> Client:
+        return cast("Client", self)
+
+    async def get(self, path: str) -> dict[str, Any]:
+        assert path == f"{COLLECTION}/the-lease"
+        return await self._carry(self.leases.get)
+
+    async def create(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        assert (path, body["metadata"]) == (COLLECTION, {"name": "the-lease"})
+        return await self._carry(lambda: self.leases.create(body))
+
+    async def patch(self, path: str, body: Mapping[str, Any], kind: str) -> dict[str, Any]:
+        assert (path, kind) == (f"{COLLECTION}/the-lease", "merge")
+        return await self._carry(lambda: self.leases.patch(body))
+
+    async def _carry(self, done: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        self.requests += 1
+        fate = self.fate()
+
+        async def there() -> dict[str, Any]:
+            await asyncio.sleep(fate.there)
+            return done()
+
+        if fate.lost:
+            await asyncio.sleep(fate.there)
+            raise ClusterError("connection refused")
+        # What is on its way arrives, whether its sender waits for it or not.
+        going = asyncio.create_task(there())
+        self.late.add(going)
+        answer = await asyncio.shield(going)
+        await asyncio.sleep(fate.back)
+        if fate.unheard:
+            raise ClusterError("connection reset")
+        return answer
+
+    async def settle(self) -> None:
+        """Wait for everything that is still on its way."""
+        for going in self.late:
+            with suppress(ClusterError):
+                await going

@@ -1,0 +1,408 @@
+"""Electors that run, over a network that fails, on clocks that differ."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.kube.leases import Fate, Leases, Line
+from tests.kube.virtual_time import now, run
+from webhook.errors import ClusterError, NotLeading
+from webhook.kube.election import Election, clock_since_boot
+from webhook.kube.tenure import Terms
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+
+@dataclass
+class Candidate:
+    """One process: its election, its line, and whether its work is being done."""
+
+    name: str
+    leases: Leases
+    offset: float = 0.0
+    speed: float = 1.0
+    line: Line = field(init=False)
+    election: Election = field(init=False)
+    begun: int = 0
+    working: bool = False
+
+    def __post_init__(self) -> None:
+        self.line = Line(self.leases)
+        self.election = Election(
+            self.line.client(),
+            "here",
+            "the-lease",
+            self.name,
+            Terms(),
+            clock=lambda: self.offset + self.speed * now(),
+            sleep=lambda seconds: asyncio.sleep(seconds / self.speed),
+            random=Random(1),
+        )
+
+    async def work(self) -> None:
+        self.begun += 1
+        self.working = True
+        try:
+            await asyncio.sleep(1e9)
+        finally:
+            self.working = False
+
+
+@asynccontextmanager
+async def standing(*candidates: Candidate) -> AsyncIterator[list[asyncio.Task[None]]]:
+    """Have each stand for election, a little after the one before."""
+    tasks = []
+    for candidate in candidates:
+        tasks.append(asyncio.create_task(candidate.election.run(candidate.work)))
+        await asyncio.sleep(0.1)
+    try:
+        yield tasks
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        for candidate in candidates:
+            await candidate.line.settle()
+
+
+def lost() -> Fate:
+    return Fate(lost=True)
+
+
+def test_the_first_leads_and_renews_and_the_second_waits() -> None:
+    """With one call for each renewal, every two seconds."""
+
+    async def main() -> None:
+        leases = Leases()
+        one, two = Candidate("one", leases), Candidate("two", leases)
+        async with standing(one, two):
+            await asyncio.sleep(100)
+            assert (one.working, two.working) == (True, False)
+            assert (one.election.leading, two.election.leading) == (True, False)
+            assert (one.election.holder, two.election.holder) == ("one", "one")
+            assert one.line.requests == pytest.approx(52, abs=2)
+            assert leases.stored is not None
+            assert leases.stored["spec"]["leaseTransitions"] == 0
+
+    run(main())
+
+
+def test_a_leader_that_leaves_gives_the_lease_back_and_the_next_has_it_at_once() -> None:
+    """Within one look, without waiting for it to expire; and not before the work has ended."""
+
+    async def main() -> None:
+        leases = Leases()
+        one, two = Candidate("one", leases), Candidate("two", leases)
+        async with standing(one, two) as (first, _):
+            await asyncio.sleep(10)
+            first.cancel()
+            await asyncio.wait([first])
+            assert first.cancelled()
+            assert (one.working, one.election.may_write(), leases.holder) == (False, False, "")
+            await asyncio.sleep(2.5)
+            assert two.working
+            assert leases.stored is not None
+            assert leases.stored["spec"]["leaseTransitions"] == 1
+        assert leases.holder == ""
+
+    run(main())
+
+
+def test_a_leader_that_is_cut_off_stops_before_the_other_begins() -> None:
+    """After ten seconds it does nothing; after fifteen the other does; it comes back as second."""
+
+    async def main() -> None:
+        leases = Leases()
+        one, two = Candidate("one", leases), Candidate("two", leases, offset=-500.0)
+        async with standing(one, two):
+            await asyncio.sleep(10)
+            one.line.fate = lost
+            await asyncio.sleep(7.5)
+            assert (one.election.may_write(), one.working) == (True, True)
+            await asyncio.sleep(2.6)
+            assert (one.election.may_write(), one.working, two.working) == (False, False, False)
+            assert one.election.last_error is not None
+            await asyncio.sleep(7.5)
+            assert two.working
+            one.line.fate = Fate
+            await asyncio.sleep(100)
+            assert (one.begun, two.begun, one.working, two.working) == (1, 1, False, True)
+            assert one.election.holder == "two"
+            assert str(one.election.last_error) == "None"
+
+    run(main())
+
+
+def test_an_api_server_that_is_away_for_long_stops_the_work_until_it_is_back() -> None:
+    """The work begins anew then, whoever it is that leads."""
+
+    async def main() -> None:
+        leases = Leases()
+        one, two = Candidate("one", leases), Candidate("two", leases)
+        async with standing(one, two):
+            await asyncio.sleep(10)
+            one.line.fate = two.line.fate = lost
+            await asyncio.sleep(60)
+            assert (one.working, two.working) == (False, False)
+            one.line.fate = two.line.fate = Fate
+            await asyncio.sleep(20)
+            assert one.working != two.working
+            assert one.begun + two.begun == 2
+
+    run(main())
+
+
+def test_a_short_absence_of_the_api_server_is_no_reason_to_stop() -> None:
+    """Shorter than the renew deadline."""
+
+    async def main() -> None:
+        leases = Leases()
+        one = Candidate("one", leases)
+        async with standing(one):
+            for _ in range(5):
+                await asyncio.sleep(10)
+                one.line.fate = lost
+                await asyncio.sleep(5)
+                one.line.fate = Fate
+            assert (one.begun, one.working) == (1, True)
+
+    run(main())
+
+
+def test_a_server_that_never_answers_holds_nobody() -> None:
+    """The work stops in time though the renewal still waits for its answer."""
+
+    async def main() -> None:
+        leases = Leases()
+        one = Candidate("one", leases)
+        async with standing(one):
+            await asyncio.sleep(10)
+            one.line.fate = lambda: Fate(there=1e6)
+            await asyncio.sleep(10.1)
+            assert not one.working
+            one.line.late.clear()
+
+    run(main())
+
+
+def test_a_leader_that_sees_another_holder_stops_at_once() -> None:
+    """An admin has edited the Lease, or deleted it and another was quicker."""
+
+    async def main() -> None:
+        leases = Leases()
+        one = Candidate("one", leases)
+        async with standing(one):
+            await asyncio.sleep(10)
+            assert leases.stored is not None
+            leases.patch(
+                {
+                    "metadata": leases.stored["metadata"],
+                    "spec": {**leases.stored["spec"], "holderIdentity": "someone"},
+                }
+            )
+            await asyncio.sleep(2.1)
+            assert (one.working, one.election.holder) == (False, "someone")
+            await asyncio.sleep(20)
+            assert (one.working, one.begun) == (True, 2)
+
+    run(main())
+
+
+def test_a_lease_that_was_deleted_is_made_anew_by_its_holder() -> None:
+    """Whose work goes on; the others wait as long as if it had been renewed."""
+
+    async def main() -> None:
+        leases = Leases()
+        one, two = Candidate("one", leases), Candidate("two", leases)
+        async with standing(one, two):
+            await asyncio.sleep(10)
+            leases.stored = None
+            await asyncio.sleep(100)
+            assert (one.begun, one.working, two.begun) == (1, True, 0)
+
+    run(main())
+
+
+def test_what_others_wrote_on_the_lease_stays() -> None:
+    """Labels, and whatever else its metadata has."""
+
+    async def main() -> None:
+        leases = Leases()
+        one = Candidate("one", leases)
+        async with standing(one):
+            await asyncio.sleep(5)
+            assert leases.stored is not None
+            leases.stored["metadata"]["labels"] = {"a": "b"}
+            await asyncio.sleep(5)
+            assert leases.stored["metadata"]["labels"] == {"a": "b"}
+
+    run(main())
+
+
+def test_work_that_returns_ends_the_election_and_gives_the_lease_back() -> None:
+    """There is nothing more to lead."""
+
+    async def main() -> None:
+        leases = Leases()
+
+        async def work() -> None:
+            await asyncio.sleep(30)
+
+        await Candidate("one", leases).election.run(work)
+        assert (leases.holder, leases.writes[-2:]) == ("", ["one", ""])
+
+    run(main())
+
+
+def test_work_that_fails_is_told_after_the_lease_was_given_back() -> None:
+    """Another process may fare better."""
+
+    async def main() -> None:
+        leases = Leases()
+
+        async def work() -> None:
+            raise RuntimeError("a bug")
+
+        with pytest.raises(RuntimeError, match="a bug"):
+            await Candidate("one", leases).election.run(work)
+        assert leases.holder == ""
+
+    run(main())
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_work_that_notices_first_that_it_may_not_write_is_begun_anew(grouped: bool) -> None:
+    """A held back write, alone or out of a task group, is no failure of the work."""
+
+    async def main() -> None:
+        begun = []
+
+        async def work() -> None:
+            begun.append(now())
+            if len(begun) < 3:
+                error = NotLeading("held back")
+                raise ExceptionGroup("tasks", [error]) if grouped else error
+
+        await Candidate("one", Leases()).election.run(work)
+        assert len(begun) == 3
+
+    run(main())
+
+
+def test_a_renewal_that_was_under_way_when_the_leader_left_does_not_keep_the_lease() -> None:
+    """Its version is looked up before the Lease is given back."""
+
+    async def main() -> None:
+        leases = Leases()
+        one = Candidate("one", leases)
+        async with standing(one) as (first,):
+            await asyncio.sleep(9)
+            one.line.fate = lambda: Fate(back=1.0)
+            requests = one.line.requests
+            await asyncio.sleep(1.5)
+            assert one.line.requests == requests + 1
+            first.cancel()
+            await asyncio.wait([first])
+            assert leases.holder == ""
+
+    run(main())
+
+
+def test_a_leader_that_cannot_give_the_lease_back_leaves_it_to_expire() -> None:
+    """Leaving does not take for ever, and fails for nobody."""
+
+    async def main() -> None:
+        leases = Leases()
+        one = Candidate("one", leases)
+        async with standing(one) as (first,):
+            await asyncio.sleep(10)
+            one.line.fate = lambda: Fate(there=1e6)
+            left = now()
+            first.cancel()
+            await asyncio.wait([first])
+            assert now() - left == pytest.approx(5.0)
+            assert leases.holder == "one"
+            one.line.late.clear()
+
+    run(main())
+
+
+def test_a_refused_election_is_told_and_tried_again() -> None:
+    """Without permissions there is no leader, and `last_error` says why."""
+
+    async def main() -> None:
+        one = Candidate("one", Leases())
+
+        def refuse() -> Fate:
+            raise ClusterError("forbidden", status=403, reason="Forbidden")
+
+        one.line.fate = refuse
+        async with standing(one):
+            await asyncio.sleep(10)
+            assert not one.election.leading
+            assert str(one.election.last_error) == "forbidden"
+            one.line.fate = Fate
+            await asyncio.sleep(3)
+            assert one.election.leading
+
+    run(main())
+
+
+def test_the_clock_goes_on_by_itself() -> None:
+    """Nobody sets it back."""
+    first = clock_since_boot()
+    assert clock_since_boot() >= first > 0
+
+
+FATES = st.one_of(
+    st.just(Fate()),
+    st.just(Fate()),
+    st.builds(Fate, there=st.sampled_from([0.0, 1.0, 4.0, 12.0, 20.0])),
+    st.builds(Fate, back=st.sampled_from([0.5, 3.0, 6.0])),
+    st.just(Fate(lost=True)),
+    st.just(Fate(unheard=True)),
+)
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    st.lists(
+        st.tuples(st.floats(-1e6, 1e6), st.sampled_from([0.82, 1.0, 1.2])), min_size=2, max_size=3
+    ),
+    st.lists(st.tuples(FATES, st.integers(1, 6)), min_size=5, max_size=25),
+    st.randoms(use_true_random=False),
+)
+def test_over_a_bad_network_never_two_work_and_over_a_good_one_one_does(
+    clocks: list[tuple[float, float]], weather: list[tuple[Fate, int]], random: Random
+) -> None:
+    """Whatever becomes of requests and answers, and however fast the clocks go."""
+    fates = [fate for fate, times in weather for _ in range(times)]
+
+    async def main() -> None:
+        leases = Leases()
+        candidates = [
+            Candidate(f"elector-{number}", leases, offset, speed)
+            for number, (offset, speed) in enumerate(clocks)
+        ]
+        for candidate in candidates:
+            candidate.line.fate = lambda: random.choice(fates)
+        async with standing(*candidates):
+            for _ in range(600):
+                await asyncio.sleep(0.25)
+                assert sum(one.election.may_write() for one in candidates) <= 1
+                assert sum(one.working for one in candidates) <= 1
+            for candidate in candidates:
+                candidate.line.fate = Fate
+            await asyncio.sleep(60)
+            assert sum(one.working for one in candidates) == 1
+
+    run(main())

@@ -1,0 +1,226 @@
+"""Has one of several processes do the work: the one that holds a Lease, as long as it does."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from datetime import UTC, datetime
+from http import HTTPStatus
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from webhook.errors import ClusterError, NotLeading
+from webhook.kube.lease import held, read, released
+from webhook.kube.tenure import Tenure, Terms
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping
+
+    from webhook.kube.client import Client
+
+log = logging.getLogger(__name__)
+
+
+def clock_since_boot() -> float:
+    """Seconds of a clock that nobody sets, and that goes on while the machine is suspended."""
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
+
+
+class Election:
+    """Stands for election to the Lease `name` in `namespace`, which is created if it is absent.
+
+    `identity` must be this process's own: two that share one would both lead. Clock, sleep, random
+    numbers and the wall clock (in UTC; it is written into the Lease, and decides nothing) are
+    handed in. Of Leases it needs the verbs get, create and patch.
+
+    While the work is done, every write must ask `may_write` just before it is sent. Calls that are
+    under way when it ends should end within the rest of the lease duration (5 seconds), and be such
+    that no harm is done if they do not: creations by deterministic names, replacements and
+    deletions of a known version.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        namespace: str,
+        name: str,
+        identity: str,
+        terms: Terms | None = None,
+        *,
+        clock: Callable[[], float] = clock_since_boot,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        random: Random | None = None,
+        wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._client = client
+        self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+        self._name = name
+        self._terms = terms or Terms()
+        self._tenure = Tenure(identity, self._terms)
+        self._clock = clock
+        self._sleep = sleep
+        self._random = random or Random()  # noqa: S311 (spreads load, keeps no secret)
+        self._wall_clock = wall_clock
+        # Whether the Lease is known to be as we know it, so that renewing takes one call.
+        self._current = False
+        self._last_error: ClusterError | None = None
+
+    def may_write(self) -> bool:
+        """Whether this process leads, and nobody else can. Ask anew before each call."""
+        return self._tenure.may_write(self._clock())
+
+    @property
+    def leading(self) -> bool:
+        """The same, for health and metrics."""
+        return self.may_write()
+
+    @property
+    def holder(self) -> str:
+        """Who held the Lease when it was last looked at; empty if nobody did."""
+        return "" if self._tenure.gone or not self._tenure.lease else self._tenure.lease.holder
+
+    @property
+    def last_error(self) -> ClusterError | None:
+        """What went wrong with the Lease last; None once it has gone well again."""
+        return self._last_error
+
+    async def run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Wait for the Lease, do `work` while holding it, and give it back when that returns.
+
+        When the Lease cannot be renewed in time, the work is cancelled, and begun anew, by another
+        call of `work`, when the Lease is ours again. If the work raises, or this call is cancelled,
+        the Lease is given back too, after the work has ended.
+        """
+        while True:
+            await self._win()
+            log.info("leading: %s holds the lease %s", self._tenure.identity, self._name)
+            if await self._serve(work):
+                return
+            log.warning("not leading any more: the lease %s was lost", self._name)
+
+    async def _win(self) -> None:
+        """Return as the leader."""
+        while True:
+            await self._try(self._terms.renew_deadline / 2)
+            if self.may_write():
+                return
+            await self._sleep(self._terms.retry_period * self._random.uniform(1.0, 1.2))
+
+    async def _serve(self, work: Callable[[], Coroutine[Any, Any, None]]) -> bool:
+        """Do the work until it ends (True) or the Lease is lost (False)."""
+        working = asyncio.create_task(work())
+        renewing = asyncio.create_task(self._renew())
+        lost = False
+        try:
+            await asyncio.wait((working, renewing), return_when=asyncio.FIRST_COMPLETED)
+            lost = renewing.done() and not working.done()
+        finally:
+            await _cancelled(renewing)
+            await _cancelled(working)
+            if not lost:
+                await self._resign()
+        if not renewing.cancelled():
+            renewing.result()
+        try:
+            if not (lost and working.cancelled()):
+                working.result()
+        except* NotLeading:
+            # The work has noticed it first.
+            lost = True
+        return not lost
+
+    async def _renew(self) -> None:
+        """Return when the Lease is lost."""
+        while (left := self._tenure.writes_until - self._clock()) > 0:
+            await self._sleep(min(self._terms.retry_period, left))
+            left = self._tenure.writes_until - self._clock()
+            await self._try(min(self._terms.renew_deadline / 2, left))
+
+    async def _try(self, seconds: float) -> None:
+        """Look at the Lease, if need be, and take or renew it, if that is right."""
+        if seconds <= 0:
+            return
+        try:
+            async with asyncio.timeout(seconds):
+                await self._round()
+        except ClusterError as error:
+            self._failed(error)
+        except TimeoutError:
+            self._failed(ClusterError(f"lease {self._name}: no answer within {seconds:.1f} s"))
+        else:
+            self._last_error = None
+
+    def _failed(self, error: ClusterError) -> None:
+        self._last_error = error
+        log.warning("the lease was not renewed: %s", error)
+
+    async def _round(self) -> None:
+        if not self._current:
+            await self._look()
+        sent = self._clock()
+        step = self._tenure.step(sent)
+        # Whatever comes of it: an answer that is lost leaves it open what was done.
+        self._current = False
+        if step == "wait":
+            return
+        known = None if self._tenure.gone else self._tenure.lease
+        identity, duration = self._tenure.identity, self._terms.lease_duration
+        try:
+            stored = await self._write(
+                held(known, identity, duration, self._wall_clock()), known and known.version
+            )
+        except ClusterError as error:
+            if error.status != HTTPStatus.CONFLICT:
+                raise
+            # Another was quicker. If that was another holder, we must know at once.
+            await self._look()
+            return
+        self._tenure = self._tenure.wrote(read(stored), sent, self._clock())
+        self._current = True
+
+    async def _look(self) -> None:
+        try:
+            lease = read(await self._client.get(f"{self._collection}/{self._name}"))
+        except ClusterError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            lease = None
+        self._tenure = self._tenure.saw(lease, self._clock())
+
+    async def _write(self, spec: Mapping[str, Any], version: str | None) -> dict[str, Any]:
+        """Write this spec into the Lease, if it has this version still; None: create it."""
+        if version is None:
+            lease = {
+                "apiVersion": "coordination.k8s.io/v1",
+                "kind": "Lease",
+                "metadata": {"name": self._name},
+                "spec": spec,
+            }
+            return await self._client.create(self._collection, lease)
+        # A patch leaves labels and annotations that others have put there.
+        patch = {"metadata": {"resourceVersion": version}, "spec": spec}
+        return await self._client.patch(f"{self._collection}/{self._name}", patch, "merge")
+
+    async def _resign(self) -> None:
+        """Write nothing more, and let the next one have the Lease at once, if we still hold it."""
+        self._tenure = self._tenure.resigned()
+        self._current = False
+        try:
+            async with asyncio.timeout(self._terms.renew_deadline / 2):
+                # A renewal that was cancelled may have been done: only its version can be replaced.
+                await self._look()
+                lease = self._tenure.lease
+                if lease and self.holder == self._tenure.identity:
+                    await self._write(released(lease, self._wall_clock()), lease.version)
+                    log.info("the lease %s is given back", self._name)
+        except (ClusterError, TimeoutError) as error:
+            log.warning("the lease could not be given back, and will expire: %s", error)
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    """Cancel `task`, and wait until it has ended, however it does."""
+    task.cancel()
+    await asyncio.wait((task,))
