@@ -1,0 +1,143 @@
+"""MPI's hostfile, its variables and ssh's configuration, by examples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.run.rendezvous.resolvers.mpi import hostfile, ssh
+from webhook.errors import InvalidRun
+from webhook.run.gang import Gang, Shared, Told
+from webhook.run.model.frameworks import Mpi
+from webhook.run.rendezvous.mpi import share, tell
+
+SSH = "-F /etc/fairlead/ssh_config"
+
+
+def gang(options: dict[str, Any] | None = None, *, domain: str = "", **counts: int) -> Gang:
+    """An MPI run in namespace ml."""
+    model = Mpi.model_validate(options or {})
+    return Gang("pi", "ml", "mpi", {"launcher": 1, **counts}, model, domain)
+
+
+def test_open_mpi_has_a_line_with_slots_for_each_worker() -> None:
+    """The launcher is in it where the run says so, and comes first."""
+    assert share(gang({"slotsPerWorker": 2}, worker=2)).files["hostfile"] == (
+        "pi-worker-0.pi.ml.svc slots=2\npi-worker-1.pi.ml.svc slots=2\n"
+    )
+    with_launcher = gang({"launcherAsWorker": True}, worker=1)
+    assert share(with_launcher).files["hostfile"] == (
+        "pi-launcher-0.pi.ml.svc slots=1\npi-worker-0.pi.ml.svc slots=1\n"
+    )
+
+
+@pytest.mark.parametrize("implementation", ["Intel", "MPICH"])
+def test_the_hydras_have_colons(implementation: str) -> None:
+    """Intel MPI and MPICH write slots so."""
+    run = gang({"implementation": implementation, "slotsPerWorker": 8}, worker=1)
+    assert share(run).files["hostfile"] == "pi-worker-0.pi.ml.svc:8\n"
+
+
+def test_slots_are_each_workers_gpus_unless_the_run_says_otherwise() -> None:
+    """And 1 where there are none."""
+    devices = {"launcher": (0,), "worker": (4, 8, 0)}
+    run = Gang("pi", "ml", "mpi", {"launcher": 1, "worker": 3}, devices=devices)
+    slots = hostfile(share(run).files["hostfile"], colon=False)
+    assert [count for _, count in slots] == [4, 8, 1]
+    assert "OMPI_MCA_orte_set_default_slots" not in tell(run, "launcher", 0).env
+
+
+def test_open_mpi_is_told_by_its_old_names_and_its_new_ones() -> None:
+    """Open MPI 5 reads PRRTE's."""
+    assert tell(gang(worker=2), "launcher", 0) == Told(
+        {
+            "OMPI_MCA_orte_default_hostfile": "/etc/fairlead/hostfile",
+            "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
+            "OMPI_MCA_orte_set_default_slots": "1",
+            "OMPI_MCA_plm_rsh_args": SSH,
+            "PRTE_MCA_prte_default_hostfile": "/etc/fairlead/hostfile",
+            "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
+            "PRTE_MCA_prte_set_default_slots": "1",
+            "PRTE_MCA_plm_ssh_args": SSH,
+        }
+    )
+
+
+def test_no_argument_of_ssh_has_an_equals_sign() -> None:
+    """PRRTE hands on to its daemons what stands before the first one."""
+    for implementation in ("OpenMPI", "Intel", "MPICH"):
+        run = gang({"implementation": implementation, "port": 2222}, worker=2)
+        assert not any("=" in value for value in tell(run, "launcher", 0).env.values())
+
+
+def test_intel_mpi_and_mpich_have_variables_of_their_own() -> None:
+    """None of another implementation's."""
+    intel = gang({"implementation": "Intel", "slotsPerWorker": 4}, worker=2)
+    assert tell(intel, "launcher", 0).env == {
+        "I_MPI_HYDRA_HOST_FILE": "/etc/fairlead/hostfile",
+        "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS": SSH,
+        "I_MPI_PERHOST": "4",
+    }
+    mpich = gang({"implementation": "MPICH"}, worker=2)
+    assert tell(mpich, "launcher", 0).env == {
+        "HYDRA_HOST_FILE": "/etc/fairlead/hostfile",
+        "HYDRA_LAUNCHER_EXTRA_ARGS": SSH,
+    }
+
+
+def test_a_worker_runs_sshd_unless_its_template_says_otherwise() -> None:
+    """With the keys where they are mounted, and no variables."""
+    run = gang({"sshAuthMountPath": "/home/mpiuser/.ssh", "port": 2222}, worker=2)
+    assert tell(run, "worker", 1) == Told(
+        {},
+        (
+            *("/usr/sbin/sshd", "-De", "-o", "StrictModes=no"),
+            *("-o", "AuthorizedKeysFile=/home/mpiuser/.ssh/authorized_keys", "-p", "2222"),
+        ),
+    )
+    assert "-p" not in tell(gang(worker=1), "worker", 0).command
+
+
+def test_ssh_finds_its_key_and_asks_nothing() -> None:
+    """The image's own files say the rest, the port too unless the run does."""
+    run = gang({"sshAuthMountPath": "/home/mpiuser/.ssh"}, worker=1)
+    assert ssh(share(run).files["ssh_config"]) == {
+        "ConnectionAttempts": "10",
+        "StrictHostKeyChecking": "no",
+        "UserKnownHostsFile": "/dev/null",
+        "LogLevel": "ERROR",
+        "IdentityFile": "/home/mpiuser/.ssh/id_rsa",
+        "Include": "~/.ssh/config /etc/ssh/ssh_config",
+    }
+    assert ssh(share(gang({"port": 22}, worker=1)).files["ssh_config"])["Port"] == "22"
+
+
+@pytest.mark.parametrize(
+    ("implementation", "searches"),
+    [("OpenMPI", ()), ("Intel", ("pi.ml.svc.cluster.local",)), ("MPICH", ("pi.ml.svc.lan",))],
+)
+def test_the_hydras_call_back_to_a_bare_hostname(
+    implementation: str, searches: tuple[str, ...]
+) -> None:
+    """Which takes a search domain: the cluster's own, or what most clusters have."""
+    domain = "lan" if implementation == "MPICH" else ""
+    shared = share(gang({"implementation": implementation}, domain=domain, worker=1))
+    assert shared.searches == searches
+    assert shared.ssh_keys_at == "/root/.ssh"
+
+
+def test_a_launcher_by_itself_is_told_nothing() -> None:
+    """mpirun then starts its processes where it is, without ssh."""
+    assert tell(gang(), "launcher", 0) == Told()
+    assert share(gang()) == Shared()
+    alone = gang({"launcherAsWorker": True, "slotsPerWorker": 8})
+    assert share(alone).files["hostfile"] == "pi-launcher-0.pi.ml.svc slots=8\n"
+
+
+def test_a_large_hostfile_has_short_addresses_and_a_larger_one_is_refused() -> None:
+    """A ConfigMap holds 1 MiB."""
+    run = Gang("r" * 50, "n" * 63, "mpi", {"launcher": 1, "worker": 6_000})
+    assert share(run).files["hostfile"].startswith(f"{run.short_host('worker', 0)} slots=1\n")
+    with pytest.raises(InvalidRun, match=r"^spec\.replicas: the hostfile of 9000 hosts has "):
+        share(Gang("r" * 50, "ml", "mpi", {"launcher": 1, "worker": 9_000}))
