@@ -9,7 +9,9 @@ import click
 from webhook.cli.lazy import LazyGroup
 
 # Each is the attribute `command` of the module of its name in this package.
-COMMANDS: Final[dict[str, str]] = {}
+COMMANDS: Final[dict[str, str]] = {
+    "convert": "A Polyaxonfile as a Run.",
+}
 
 
 @click.group("run", cls=LazyGroup, package=__name__, table=COMMANDS)

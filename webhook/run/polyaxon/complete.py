@@ -1,0 +1,133 @@
+"""A draft as a Run: everything that its model and its plan say against it, at its place."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import ValidationError
+
+from webhook import names
+from webhook.errors import InvalidRun
+from webhook.placement.schema.base import UNKNOWN_FIELD
+from webhook.policy.findings import path_text
+from webhook.policy.messages import sentence
+from webhook.policy.scalars import Disputed
+from webhook.run.model import Run, RunSpec
+from webhook.run.plan import plan
+from webhook.run.polyaxon.draft import given, items, settled, source
+from webhook.run.polyaxon.item import Item
+from webhook.run.polyaxon.naming import file_name, run_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pydantic_core import ErrorDetails
+
+    from webhook.policy.findings import Path
+    from webhook.run.polyaxon.draft import Draft
+    from webhook.run.polyaxon.made import Made
+    from webhook.run.polyaxon.notes import Notes
+
+# What pydantic puts at the end of a path if it is the key of a mapping that is wrong.
+_KEY: Final = "[key]"
+_RENAMED: Final = "is no name of Kubernetes'; the Run is called {name}: --name gives it another"
+_STEP: Final = re.compile(r"\.?([A-Za-z_]\w*)|\[([^\]]*)\]")
+# Annotations of the Run that tools show: k8s.io/docs/reference/labels-annotations-taints.
+_DESCRIPTION: Final = "kubernetes.io/description"
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """The Run as JSON, in the order of its model, and the model."""
+
+    document: Mapping[str, Any]
+    run: Run
+
+
+def complete(made: Made, document: Item, name: str, notes: Notes) -> Complete | None:
+    """The Run, or None if there are errors, which are noted; `name` is the person's, or ""."""
+    draft: dict[str, Draft] = {
+        "apiVersion": names.API_VERSION,
+        "kind": names.RUN_KIND,
+        "metadata": _metadata(made, document, name, notes),
+        "spec": {key: made.spec[key] for key in RunSpec.outer_names() if key in made.spec},
+    }
+    for item in items(draft):
+        if isinstance(item.value, Disputed):
+            meaning = item.value.meaning
+            notes.error(item, f"{item.text} can be read as {meaning}; quote it: {item.text!r}")
+    if notes.errors:
+        return None
+    settled_document = settled(draft)
+    try:
+        run = Run.model_validate(settled_document, by_alias=True, by_name=False)
+        plan(run)
+    except ValidationError as error:
+        for line in error.errors(include_url=False):
+            _wrong(line, draft, document, notes)
+        return None
+    except InvalidRun as error:
+        for problem in error.problems:
+            path, message = _read(problem)
+            _say(path, message, draft, document, notes)
+        return None
+    return Complete(settled_document, run)
+
+
+def _metadata(made: Made, document: Item, name: str, notes: Notes) -> dict[str, Draft]:
+    if not name:
+        own = made.name.written if made.name is not None else ""
+        name = run_name(own or file_name(document.origin.file), _longest_suffix(made.spec))
+        if made.name is not None and name != own:
+            notes.warning(made.name, _RENAMED.format(name=name), key=False)
+    annotations = given(**{_DESCRIPTION: made.description})
+    return given(name=name, namespace=made.namespace, annotations=annotations)
+
+
+def _longest_suffix(spec: dict[str, Draft]) -> int:
+    """How long `-<role>-<index>` can be."""
+    longest = len("-master-0")
+    replicas = spec.get("replicas")
+    for role, replica in replicas.items() if isinstance(replicas, dict) else ():
+        count = replica.get("count") if isinstance(replica, dict) else None
+        number = settled(count) if isinstance(count, Item) else count
+        last = number - 1 if isinstance(number, int) and number > 0 else 0
+        longest = max(longest, len(f"-{role}-{last}"))
+    return longest
+
+
+def _wrong(line: ErrorDetails, draft: Draft, document: Item, notes: Notes) -> None:
+    path: Path = line["loc"]
+    at_key = line["type"] == UNKNOWN_FIELD
+    if path[-1:] == (_KEY,):
+        path, at_key = path[:-1], True
+    found = source(draft, path)
+    written = None
+    if found is not None and not found[1] and not isinstance(found[0].value, dict | tuple):
+        written = found[0].text
+    _say(path, sentence(line, None if at_key else written), draft, document, notes, key=at_key)
+
+
+def _say(
+    path: Path, message: str, draft: Draft, document: Item, notes: Notes, *, key: bool = False
+) -> None:
+    """An error at the place that the Run's path comes from, or for the document as a whole."""
+    found = source(draft, path)
+    if found is None:
+        notes.error(document, f"the Run that it becomes is not valid: {path_text(path)}: {message}")
+        return
+    item, left = found
+    notes.error(item, message, below=left, key=key and not left)
+
+
+def _read(problem: str) -> tuple[Path, str]:
+    """The path and the message of a line such as `spec.template.spec.volumes[0]: …`."""
+    text, colon, message = problem.partition(": ")
+    if not colon or " " in text:
+        return (), problem
+    path = tuple(
+        int(inner) if inner.isdecimal() else name or inner for name, inner in _STEP.findall(text)
+    )
+    return path, message

@@ -1,0 +1,1 @@
+"""Components and operations: Polyaxon's schema since version 1.1."""

@@ -1,0 +1,131 @@
+"""Runtimes of many pods: a role of the Run for each kind of replica."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from webhook.run.polyaxon.components import ray
+from webhook.run.polyaxon.components.common import split
+from webhook.run.polyaxon.components.options import options
+from webhook.run.polyaxon.components.pod import Pod, pod
+from webhook.run.polyaxon.draft import given
+from webhook.run.polyaxon.section import Section
+from webhook.run.polyaxon.values import want_mapping, want_text, want_whole
+
+if TYPE_CHECKING:
+    from webhook.run.polyaxon.components.pod import Given
+    from webhook.run.polyaxon.components.runtimes import Runtime
+    from webhook.run.polyaxon.draft import Draft
+    from webhook.run.polyaxon.item import Item
+    from webhook.run.polyaxon.notes import Notes
+
+_GANG: Final = (
+    "Fairlead does not schedule pods as a gang; a scheduler that does is named under "
+    "environment.schedulerName"
+)
+_SCALING: Final = "Fairlead does not scale a run; replicas says how many there are"
+_LEFT_OUT: Final = {
+    "scheduling_policy": _GANG,
+    "success_policy": "a Run ends with its chief, or with all workers if it has none",
+    "enable_dynamic_worker": _SCALING,
+    "min_replicas": _SCALING,
+    "max_replicas": _SCALING,
+    "enable_in_tree_autoscaling": _SCALING,
+    "autoscaler_options": _SCALING,
+    "metadata": "KubeRay's submission has it; here there is none",
+    "ray_version": "the image has the version that it has",
+    "runtime_env": "the image is the environment; build one with all that is needed",
+}
+_TUNER: Final = "Fairlead tunes nothing; a run of MXNet has a scheduler, servers and workers"
+_REFUSED: Final = dict.fromkeys(("tuner", "tuner_tracker", "tuner_server"), _TUNER)
+_ALWAYS: Final = "a replica that has ended well is not started again; it is OnFailure here"
+_GROUPS: Final = (
+    "a Run has one role worker; make the groups one, or write a Run for each: there are {names}"
+)
+
+
+@dataclass
+class _Role:
+    """One role: its pod, how many there are, and what becomes of one that fails."""
+
+    pod: Pod
+    count: Item | None = None
+    restart_policy: Item | None = None
+
+    def replica(self, rest: dict[str, Draft]) -> dict[str, Draft]:
+        """As a Run has it; `rest` is what its pods' spec has beside the run's template."""
+        return given(
+            count=self.count,
+            resources=self.pod.resources,
+            environment=self.pod.environment.placement,
+            template={"spec": rest} if rest else {},
+            restartPolicy=self.restart_policy,
+        )
+
+
+def distributed(section: Section, runtime: Runtime, shared: Given) -> dict[str, Draft]:
+    """The spec's part of a distributed runtime. The section is not closed."""
+    notes = section.notes
+    section.leave(_LEFT_OUT)
+    section.refuse(_REFUSED)
+    section.ignore("mode")
+    own = options(section, runtime)
+    roles = _roles(section, runtime, shared)
+    if not roles:
+        fields = ", ".join(runtime.fields)
+        notes.error(section.item, f"has no replicas; they stand under {fields}")
+        return {}
+    parts = split({name: role.pod.spec(with_resources=False) for name, role in roles.items()})
+    template: Draft = {"spec": parts.base} if parts.base else {}
+    return {
+        "framework": runtime.framework,
+        "template": template,
+        "replicas": {name: role.replica(parts.rest[name]) for name, role in roles.items()},
+        **given(**{runtime.framework: own}),
+    }
+
+
+def _roles(section: Section, runtime: Runtime, shared: Given) -> dict[str, _Role]:
+    notes = section.notes
+    roles: dict[str, _Role] = {}
+    for name, field in runtime.roles.items():
+        item = section.given(field)
+        role = None if item is None else _role(item, name, shared, notes)
+        if role is not None:
+            roles[name] = role
+    groups = section.given(runtime.groups) if runtime.groups else None
+    if groups is not None and len(want_mapping(groups, notes)) > 1:
+        names = ", ".join(groups.entries)
+        notes.error(groups, _GROUPS.format(names=names), key=True)
+    elif groups is not None and groups.entries:
+        (item,) = groups.entries.values()
+        if (role := _role(item, "worker", shared, notes)) is not None:
+            roles["worker"] = role
+    entrypoint = section.given("entrypoint") if runtime.framework == "ray" else None
+    text = want_text(entrypoint, notes) if entrypoint is not None else None
+    if text is not None and ray.HEAD in roles and roles[ray.HEAD].pod.main:
+        roles[ray.DRIVER] = _Role(Pod(ray.driver(roles[ray.HEAD].pod.main, text), {}, []))
+    return roles
+
+
+def _role(item: Item, name: str, shared: Given, notes: Notes) -> _Role | None:
+    """The replicas of one role; None if there are to be none of them."""
+    section = Section(item, notes, camel=True)
+    made = pod(section, shared)
+    count_of = section.given("replicas")
+    count = want_whole(count_of, notes) if count_of is not None else 1
+    if name in (ray.HEAD, "worker"):
+        params = section.given("ray_start_params")
+        if made.main and params is not None:
+            ray.start(name, made.main, params, notes)
+        section.leave({"min_replicas": _SCALING, "max_replicas": _SCALING})
+    section.close()
+    policy = made.environment.restart_policy
+    if policy is not None and policy.written == "Always":
+        notes.warning(policy, _ALWAYS, key=False)
+        policy = policy.saying("OnFailure")
+    if count == 0:
+        return None
+    numbered = None if count_of is None or count is None else count_of.holding(count)
+    return _Role(made, numbered, policy)

@@ -1,0 +1,20 @@
+"""What becomes of a document: the parts of a Run that are told apart only later."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from webhook.run.polyaxon.draft import Draft
+    from webhook.run.polyaxon.item import Item
+
+
+@dataclass
+class Made:
+    """spec: of the Run. name, namespace, description: as the document has them, if it does."""
+
+    spec: dict[str, Draft] = field(default_factory=dict)
+    name: Item | None = None
+    namespace: Item | None = None
+    description: Item | None = None

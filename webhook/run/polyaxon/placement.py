@@ -1,0 +1,54 @@
+"""The placement that an environment section asks for, as a Run's environment has it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pydantic.alias_generators import to_camel
+
+from webhook.run.polyaxon.values import want_list, want_mapping, want_text
+
+if TYPE_CHECKING:
+    from webhook.run.polyaxon.draft import Draft
+    from webhook.run.polyaxon.item import Item
+    from webhook.run.polyaxon.notes import Notes
+    from webhook.run.polyaxon.section import Section
+
+# Polyaxon makes text of whatever stands here: a number or a boolean is a label's value too.
+_TEXTS: Final = ("labels", "annotations", "node_selector")
+_AS_THEY_ARE: Final = (
+    "affinity",
+    "security_context",
+    "node_name",
+    "priority_class_name",
+    "scheduler_name",
+)
+OLD: Final = ("labels", "annotations", "node_selector", "tolerations", "affinity")
+ALL: Final = (*OLD, *_AS_THEY_ARE[1:])
+
+
+def placement(section: Section, names: tuple[str, ...]) -> dict[str, Draft]:
+    """Those of the fields that have something in them; whether it is right the Run's model says."""
+    result: dict[str, Draft] = {}
+    for name in names:
+        item = section.given(name)
+        if item is None:
+            continue
+        if name in _TEXTS:
+            item = texts(item, section.notes)
+        elif name == "tolerations":
+            want_list(item, section.notes)
+        if not item.is_empty:
+            result[to_camel(name)] = item
+    return result
+
+
+def texts(item: Item, notes: Notes) -> Item:
+    """A mapping whose values are text, as they were written."""
+    return item.holding(
+        {
+            key: child.saying(text)
+            for key, child in want_mapping(item, notes).items()
+            if (text := want_text(child, notes)) is not None
+        }
+    )
