@@ -181,3 +181,27 @@ def test_a_cluster_whose_certificate_cannot_be_read_is_refused(tmp_path: Path) -
             await Client(credentials).__aenter__()
 
     asyncio.run(run())
+
+
+def test_each_call_is_told_with_what_came_of_it(tmp_path: Path) -> None:
+    """Verb and status, also of a refusal; no status where no answer came. Metrics count them."""
+    seen: list[tuple[str, int | None]] = []
+
+    async def handle(request: Request, answer: Answer) -> None:
+        if request.path == "/refused":
+            await answer.status(409, "Conflict", "because")
+        elif request.path == "/fine":
+            await echo(request, answer)
+
+    async def run() -> None:
+        async with fake_api(handle) as api:
+            file = write_kubeconfig(tmp_path, api.url)
+            client = connect(file, on_answer=lambda *told: seen.append(told))
+            async with client:
+                await client.get("/fine")
+                for path in ("/refused", "/cut"):
+                    with pytest.raises(ClusterError):
+                        await client.create(path, {})
+
+    asyncio.run(run())
+    assert seen == [("GET", 200), ("POST", 409), ("POST", None)]

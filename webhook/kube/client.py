@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import aiohttp
@@ -39,12 +40,14 @@ def connect(
     *,
     environ: Mapping[str, str] = os.environ,
     timeout: float = 30.0,
+    on_answer: Callable[[str, int | None], None] | None = None,
 ) -> Client:
     """A client for `kubeconfig`, else $KUBECONFIG, else the cluster that this pod runs in.
 
     Use it as `async with connect() as client`: only then is anything read or opened.
     """
-    return Client(lambda: load(kubeconfig, environ=environ), timeout=timeout)
+    credentials = partial(load, kubeconfig, environ=environ)
+    return Client(credentials, timeout=timeout, on_answer=on_answer)
 
 
 class Client:
@@ -53,14 +56,20 @@ class Client:
     `credentials` reads address and credentials, on entry and again whenever the server answers 401.
     `timeout` limits a call, in seconds; the server is told to give up a little earlier. Every call
     raises ClusterError, with the status if there was an answer. Nothing is retried here but that
-    401: callers know what may be repeated, and heed `retry_after`.
+    401: callers know what may be repeated, and heed `retry_after`. `on_answer` is called after each
+    call but a stream: with its HTTP verb, and the status, or None if no answer came.
     """
 
     def __init__(
-        self, credentials: Callable[[], Awaitable[Configuration]], *, timeout: float = 30.0
+        self,
+        credentials: Callable[[], Awaitable[Configuration]],
+        *,
+        timeout: float = 30.0,
+        on_answer: Callable[[str, int | None], None] | None = None,
     ) -> None:
         self._transport = Transport(credentials)
         self._timeout = timeout
+        self._on_answer = on_answer
 
     async def __aenter__(self) -> Self:
         """Read the credentials and the trusted certificates. Nothing is sent yet."""
@@ -186,13 +195,19 @@ class Client:
         limits = aiohttp.ClientTimeout(total=seconds, sock_connect=_CONNECT)
         # The server gives up first, and says so: our own limit cannot tell what was done.
         limited = {**(query or {}), "timeout": f"{int(seconds * 900)}ms"}
-        with transport_errors(where):
-            async with asyncio.timeout(seconds):
-                response = await self._transport.send(
-                    method, path, limited, body, content_type, limits=limits
-                )
-                async with response:
-                    data = await response.read()
+        answered: int | None = None
+        try:
+            with transport_errors(where):
+                async with asyncio.timeout(seconds):
+                    response = await self._transport.send(
+                        method, path, limited, body, content_type, limits=limits
+                    )
+                    async with response:
+                        data = await response.read()
+            answered = response.status
+        finally:
+            if self._on_answer:
+                self._on_answer(method, answered)
         if response.status >= 300:
             raise refusal(response.status, response.headers, data, where)
         return decode(data, where)
