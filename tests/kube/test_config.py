@@ -11,7 +11,7 @@ import pytest
 
 from tests.kube.fake_api import write_kubeconfig
 from webhook.errors import ClusterError
-from webhook.kube.config import load
+from webhook.kube.config import default_namespace, load
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -153,3 +153,48 @@ def test_connecting_loads_none_of_the_generated_models() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def contexts(folder: Path) -> Path:
+    """A kubeconfig of two contexts, of which the first is the current one."""
+    file = folder / "contexts"
+    file.write_text("""
+apiVersion: v1
+kind: Config
+current-context: one
+clusters:
+- {name: one, cluster: {server: "http://127.0.0.1:1"}}
+- {name: two, cluster: {server: "http://127.0.0.1:2"}}
+users: [{name: me, user: {}}]
+contexts:
+- {name: one, context: {cluster: one, user: me}}
+- {name: two, context: {cluster: two, user: me, namespace: research}}
+""")
+    return file
+
+
+def test_a_context_can_be_chosen(tmp_path: Path) -> None:
+    """Else the current one counts; one that is not there is told."""
+    file = contexts(tmp_path)
+    assert host_of(file, {}) == "http://127.0.0.1:1"
+    assert asyncio.run(load(file, context="two", environ={})).host == "http://127.0.0.1:2"
+    with pytest.raises(ClusterError, match="three"):
+        asyncio.run(load(file, context="three", environ={}))
+
+
+def test_the_namespace_that_is_meant_is_the_contexts_own(tmp_path: Path) -> None:
+    """Or `default`, as with kubectl."""
+    file = contexts(tmp_path)
+    assert default_namespace(file, environ={}) == "default"
+    assert default_namespace(file, context="two", environ={}) == "research"
+    environ = {"KUBECONFIG": str(file)}
+    assert default_namespace(None, context="two", environ=environ) == "research"
+    with pytest.raises(ClusterError, match="no such kubeconfig"):
+        default_namespace(tmp_path / "absent", environ={})
+
+
+def test_in_a_pod_its_own_namespace_is_meant(tmp_path: Path) -> None:
+    """As its mount says."""
+    assert default_namespace(None, environ={}, service_account=tmp_path) == "default"
+    (tmp_path / "namespace").write_text("research")
+    assert default_namespace(None, environ={}, service_account=tmp_path) == "research"

@@ -38,15 +38,17 @@ _CONNECT: Final = 5.0  # seconds
 def connect(
     kubeconfig: Path | None = None,
     *,
+    context: str = "",
     environ: Mapping[str, str] = os.environ,
     timeout: float = 30.0,
     on_answer: Callable[[str, int | None], None] | None = None,
 ) -> Client:
     """A client for `kubeconfig`, else $KUBECONFIG, else the cluster that this pod runs in.
 
-    Use it as `async with connect() as client`: only then is anything read or opened.
+    `context` names one of the kubeconfig, instead of its current one. Use it as
+    `async with connect() as client`: only then is anything read or opened.
     """
-    credentials = partial(load, kubeconfig, environ=environ)
+    credentials = partial(load, kubeconfig, context=context, environ=environ)
     return Client(credentials, timeout=timeout, on_answer=on_answer)
 
 
@@ -150,12 +152,12 @@ class Client:
 
     @asynccontextmanager
     async def stream(
-        self, path: str, *, query: Mapping[str, str], silence: float
+        self, path: str, *, query: Mapping[str, str], silence: float | None
     ) -> AsyncIterator[Callable[[], Awaitable[bytes]]]:
         """Open an answer that goes on: gives a function for its next bytes, b"" once it ended well.
 
         That function raises ClusterError if the connection breaks, or if nothing came for `silence`
-        seconds.
+        seconds; None: however long that takes, as with logs.
         """
         where = f"GET {path}"
         limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT, sock_read=silence)

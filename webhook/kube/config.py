@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -13,12 +14,12 @@ import yaml
 from kubernetes.aio.client.configuration import Configuration
 from kubernetes.aio.config.config_exception import ConfigException
 from kubernetes.aio.config.incluster_config import InClusterConfigLoader
-from kubernetes.aio.config.kube_config import load_kube_config
+from kubernetes.aio.config.kube_config import KubeConfigMerger, load_kube_config
 
 from webhook.errors import ClusterError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -31,17 +32,18 @@ _SESSION: Final = {"trust_env": False, "read_bufsize": 2**16}
 async def load(
     kubeconfig: Path | None = None,
     *,
+    context: str = "",
     environ: Mapping[str, str] = os.environ,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> Configuration:
     """Read address, trust and credentials: from `kubeconfig`, else $KUBECONFIG, else the pod's own.
 
-    Nothing is ever written to a kubeconfig. A ClusterError says which file lacks what; no
-    credential is ever part of its text.
+    `context` names one of the kubeconfig; else its current one is taken. Nothing is ever written to
+    a kubeconfig. A ClusterError says which file lacks what; no credential is ever part of its text.
     """
     named = str(kubeconfig) if kubeconfig else environ.get("KUBECONFIG", "")
     if named:
-        return await _from_kubeconfig(named)
+        return await _from_kubeconfig(named, context)
     if environ.get("KUBERNETES_SERVICE_HOST"):
         return _from_inside(environ, service_account)
     raise ClusterError(
@@ -50,14 +52,51 @@ async def load(
     )
 
 
-async def _from_kubeconfig(named: str) -> Configuration:
+def default_namespace(
+    kubeconfig: Path | None = None,
+    *,
+    context: str = "",
+    environ: Mapping[str, str] = os.environ,
+    service_account: Path = SERVICE_ACCOUNT,
+) -> str:
+    """The namespace that is meant where none is named: the context's, or the pod's own.
+
+    Raises ClusterError as `load` does.
+    """
+    named = str(kubeconfig) if kubeconfig else environ.get("KUBECONFIG", "")
+    if named:
+        with _kubeconfig(named):
+            merged = KubeConfigMerger(named).config.value
+            wanted = context or merged.get("current-context")
+            contexts = [node.value for node in merged["contexts"]]
+            found = next((each for each in contexts if each["name"] == wanted), {"context": {}})
+            return str(found["context"].get("namespace") or "default")
+    file = service_account / "namespace"
+    return file.read_text().strip() if file.is_file() else "default"
+
+
+async def _from_kubeconfig(named: str, context: str) -> Configuration:
+    configuration = Configuration(host="", client_session_kwargs=_SESSION)
+    with _kubeconfig(named):
+        await load_kube_config(
+            config_file=named,
+            context=context or None,
+            client_configuration=configuration,
+            persist_config=False,
+        )
+    if not configuration.host:
+        raise ClusterError(f"{named}: the current context's cluster has no server")
+    configuration.proxy = configuration.proxy or _proxy_from_environment(configuration.host)
+    return configuration
+
+
+@contextmanager
+def _kubeconfig(named: str) -> Iterator[None]:
+    """Turn what reading a kubeconfig raises into ClusterErrors that name it."""
     if not any(file.is_file() for file in _files(named)):
         raise ClusterError(f"{named}: there is no such kubeconfig")
-    configuration = Configuration(host="", client_session_kwargs=_SESSION)
     try:
-        await load_kube_config(
-            config_file=named, client_configuration=configuration, persist_config=False
-        )
+        yield
     except ConfigException as error:
         # The package's text goes on with the whole entry, its token included.
         raise ClusterError(f"{named}: {str(error).partition('{')[0]}") from None
@@ -68,10 +107,6 @@ async def _from_kubeconfig(named: str) -> Configuration:
             f"{named}: is not shaped as a kubeconfig ({type(error).__name__}); compare it with"
             " what `kubectl config view` prints"
         ) from None
-    if not configuration.host:
-        raise ClusterError(f"{named}: the current context's cluster has no server")
-    configuration.proxy = configuration.proxy or _proxy_from_environment(configuration.host)
-    return configuration
 
 
 def _files(named: str) -> list[Path]:
