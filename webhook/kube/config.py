@@ -6,7 +6,7 @@ import ipaddress
 import os
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -69,7 +69,9 @@ def default_namespace(
             merged = KubeConfigMerger(named).config.value
             wanted = context or merged.get("current-context")
             contexts = [node.value for node in merged["contexts"]]
-            found = next((each for each in contexts if each["name"] == wanted), {"context": {}})
+            found: dict[str, Any] = next(
+                (each for each in contexts if each["name"] == wanted), {"context": {}}
+            )
             return str(found["context"].get("namespace") or "default")
     file = service_account / "namespace"
     return file.read_text().strip() if file.is_file() else "default"
