@@ -12,8 +12,9 @@ Ray those of their own operators, and a driver as in Fairlead's own contract. Wh
 
 Order of start: an MPI launcher calls the workers by ssh. A Ray worker gives up after 20 s without
 its head (`NUM_REDIS_GET_RETRIES` in `ray/_private/ray_constants.py`), a Dask client after 30 s
-without its scheduler (`distributed.comm.timeouts.connect`), and neither is a failure of the
-program; Dask's workers wait as long as it takes. The others wait for minutes at least.
+without its scheduler (`distributed.comm.timeouts.connect`), an XGBoost worker after some seconds
+without the master's tracker (`dmlc_retry`), and none of it is a failure of the program. Dask's
+workers wait as long as it takes, the others for minutes at least.
 """
 
 from __future__ import annotations
@@ -73,7 +74,12 @@ ROLES: Final[Mapping[str | None, Roles]] = {
         {"launcher": ("worker",)},
     ),
     "xgboost": Roles(
-        ("master", "worker"), frozenset({"master"}), (("master",),), ("master",), 9999
+        ("master", "worker"),
+        frozenset({"master"}),
+        (("master",),),
+        ("master",),
+        9999,
+        {"worker": ("master",)},
     ),
     "paddle": Roles(
         ("master", "server", "worker"),

@@ -5,7 +5,7 @@ names in capitals as arguments of `xgboost.collective.CommunicatorContext`
 (`src/collective/comm_group.cc`: `DMLC_TRACKER_URI`, `DMLC_TRACKER_PORT`, `DMLC_TASK_ID`; the task's
 id settles its rank), its older rabit from the environment. Together with `DMLC_NUM_WORKER` they are
 what Kubeflow's Trainer 2.2.0 sets (`pkg/runtime/framework/plugins/xgboost`); the others are those
-of its training operator 1.8.1 (`pkg/controller.v1/xgboost`).
+of its training operator 1.8.1 (`pkg/controller.v1/xgboost`). Tried with XGBoost 3.2.0.
 """
 
 from __future__ import annotations
