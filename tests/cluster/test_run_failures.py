@@ -1,0 +1,171 @@
+"""Replicas that go down are started again as their owner asked, and counted for what it was."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cluster.rooms import Room
+from tests.cluster.scenes import Scene, play
+
+pytest_plugins = ["tests.cluster.run_fixtures"]
+
+PAIR = {"master": {}, "worker": {"count": 2}}
+ALL = ("master-0", "worker-0", "worker-1")
+
+
+@pytest.fixture
+def scene(run_room: Room) -> Scene:
+    """A master and two workers of PyTorch, all of them running."""
+    scene = play(run_room, "pair", framework="pytorch", replicas=PAIR)
+    scene.until_running(*ALL)
+    return scene
+
+
+def test_a_worker_that_exits_with_1_is_started_again(scene: Scene) -> None:
+    """It is a failure of the program: counted by role, kept as the last, replaced after 10 s."""
+    before = scene.pods()["worker-1"]
+    scene.ends("worker-1", 1, message="loss is NaN")
+    scene.until_phase("Restarting")
+    after = scene.until_replaced("worker-1", before)
+    assert after["spec"]["hostname"] == "pair-worker-1"
+    status = scene.until_phase("Running")
+    assert (scene.role("worker")["failed"], scene.role("worker")["disruptions"]) == (1, 0)
+    assert status["restarts"] == 1
+    last = status["lastFailure"]
+    assert (last["replica"], last["exitCode"], last["reason"]) == ("pair-worker-1", 1, "Error")
+    assert last["message"] == "loss is NaN"
+    assert last["node"] == before["spec"]["nodeName"]
+    # The others were left alone.
+    assert scene.role("worker")["active"] == 2
+    reasons = {event["reason"] for event in scene.events()}
+    assert {"Begun", "Running", "ReplicaDown"} <= reasons
+
+
+def test_137_and_out_of_memory_are_told_apart(run_room: Room) -> None:
+    """Under ExitCode a SIGKILL from outside is retried; out of memory it would be killed again."""
+    roles = {"worker": {"count": 2, "restartPolicy": "ExitCode"}}
+    scene = play(run_room, "codes", framework="jax", replicas=roles)
+    before = scene.until_running("worker-0", "worker-1")
+    scene.ends("worker-0", 137)
+    scene.until_replaced("worker-0", before["worker-0"])
+    assert scene.status["lastFailure"]["reason"] == "SIGKILL"
+    scene.ends("worker-1", 137, "OOMKilled")
+    status = scene.until_phase("Failed")
+    assert status["lastFailure"]["reason"] == "OOMKilled"
+    assert scene.condition("Failed")["reason"] == "OutOfMemory"
+    assert "worker-1 exited with 137 (OOMKilled)" in status["message"]
+
+
+def test_an_exit_of_1_is_permanent_under_exit_code(run_room: Room) -> None:
+    """The run fails at once, and those that still run are cleaned away."""
+    roles = {"worker": {"count": 2, "restartPolicy": "ExitCode"}}
+    scene = play(run_room, "permanent", framework="jax", replicas=roles)
+    scene.until_running("worker-0", "worker-1")
+    scene.ends("worker-0", 1)
+    scene.until_phase("Failed")
+    assert scene.condition("Failed")["reason"] == "PermanentFailure"
+    scene.until("the other worker is gone", lambda: set(scene.pods()) == {"worker-0"})
+
+
+def test_a_pod_that_is_evicted_through_the_api_is_a_disruption(scene: Scene) -> None:
+    """It counts against no backoffLimit, and its replica starts again."""
+    before = scene.pods()["worker-0"]
+    eviction = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": "pair-worker-0", "namespace": scene.room.name},
+    }
+    path = f"/api/v1/namespaces/{scene.room.name}/pods/pair-worker-0/eviction"
+    scene.room.plane.api.create(path, eviction)
+    scene.until_replaced("worker-0", before)
+    status = scene.until_phase("Running")
+    assert (scene.role("worker")["failed"], scene.role("worker")["disruptions"]) == (0, 1)
+    assert status["disruptions"] == 1
+    assert status["lastFailure"]["disruption"] is True
+
+
+def test_a_worker_whose_node_is_deleted_is_a_disruption(scene: Scene) -> None:
+    """PodGC takes the pod of a node that is gone, and the worker starts again on another."""
+    api = scene.room.plane.api
+    before = scene.pods()["worker-0"]
+    node = before["spec"]["nodeName"]
+    manifest = api.get(f"/api/v1/nodes/{node}")
+    api.call("DELETE", f"/api/v1/nodes/{node}")
+    try:
+        after = scene.until_replaced("worker-0", before)
+        assert after["spec"]["nodeName"] != node
+        scene.until_phase("Running")
+        assert scene.role("worker")["disruptions"] >= 1
+        assert scene.status["replicas"]["worker"]["failed"] == 0
+        assert scene.status["lastFailure"]["reason"] in ("DeletionByPodGC", "Vanished", "Deleted")
+    finally:
+        for key in ("resourceVersion", "uid", "creationTimestamp", "managedFields"):
+            manifest["metadata"].pop(key, None)
+        manifest["spec"].pop("taints", None)
+        api.create("/api/v1/nodes", manifest)
+
+
+def test_a_disruption_limit_ends_the_run(run_room: Room) -> None:
+    """With a limit of 0 the first disruption is the last, whatever the restart policy says."""
+    scene = play(run_room, "fragile", disruptionLimit=0)
+    scene.until_running("master-0")
+    scene.room.kubectl("delete", "pod", "fragile-master-0", "--wait=false")
+    scene.until_phase("Failed")
+    assert scene.condition("Failed")["reason"] == "DisruptionLimitExceeded"
+
+
+def test_the_failure_after_the_last_that_is_allowed_fails_the_run(run_room: Room) -> None:
+    """backoffLimit counts the program's failures over all roles."""
+    scene = play(run_room, "limited", framework="pytorch", replicas=PAIR, backoffLimit=1)
+    before = scene.until_running(*ALL)
+    scene.ends("worker-0", 2)
+    scene.until_replaced("worker-0", before["worker-0"])
+    scene.ends("master-0", 3)
+    status = scene.until_phase("Failed")
+    assert scene.condition("Failed")["reason"] == "BackoffLimitExceeded"
+    assert "master-0 exited with 3" in status["message"]
+    assert (status["replicas"]["worker"]["failed"], status["replicas"]["master"]["failed"]) == (
+        1,
+        1,
+    )
+
+
+def test_one_failure_restarts_all_under_scope_run(run_room: Room) -> None:
+    """Every replica begins anew, once, and the others' ends are nobody's failure."""
+    scene = play(
+        run_room, "gang", framework="pytorch", replicas=PAIR, restartScope="Run", backoffLimit=1
+    )
+    before = scene.until_running(*ALL)
+    scene.ends("worker-1", 1)
+    for name in ALL:
+        scene.until_replaced(name, before[name])
+    status = scene.until_phase("Running")
+    assert status["restarts"] == 1
+    assert {role: counts["failed"] for role, counts in status["replicas"].items()} == {
+        "master": 0,
+        "worker": 1,
+    }
+    assert {role: counts["attempt"] for role, counts in status["replicas"].items()} == {
+        "master": 1,
+        "worker": 1,
+    }
+
+
+def test_a_finished_worker_never_runs_again(run_room: Room) -> None:
+    """Not even when its pod is gone with its node."""
+    scene = play(run_room, "done", framework="jax", replicas={"worker": {"count": 2}})
+    scene.until_running("worker-0", "worker-1")
+    scene.ends("worker-0", 0)
+    scene.until("worker 0 counts", lambda: scene.role("worker").get("succeededIndexes") == "0")
+    scene.room.kubectl("delete", "pod", "done-worker-0", "--force", "--grace-period=0")
+    scene.until("it is gone", lambda: set(scene.pods()) == {"worker-1"})
+    before = scene.pods()["worker-1"]
+    # Something else has to happen before one may say that it does not come back.
+    scene.ends("worker-1", 1)
+    scene.until_replaced("worker-1", before)
+    assert set(scene.pods()) == {"worker-1"}
+    scene.ends("worker-1", 0)
+    scene.until_phase("Succeeded")
+    assert json.dumps(scene.status).count("Vanished") == 0

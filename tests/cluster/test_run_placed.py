@@ -1,0 +1,215 @@
+"""Distributed TensorFlow, written as a Run and as a Polyaxonfile: 11 pods, each where it belongs.
+
+One master, seven workers, three parameter servers, of which worker 2 and server 0 differ.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cluster.rooms import Json, NewNamespace, Room, stamp
+from tests.cluster.scenes import Scene
+from webhook import names
+from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.nodes import Pool, Taint, node_manifests
+
+pytest_plugins = ["tests.cluster.run_fixtures", "tests.cluster.webhook_fixtures"]
+pytestmark = pytest.mark.usefixtures("running", "more_nodes")
+
+FILES = Path(__file__).parent / "files"
+POLICIES = """
+apiVersion: fairlead.dev/v1alpha1
+kind: CapacityClass
+metadata: {name: spot}
+spec:
+  nodes:
+    - labels: {cloud.google.com/gke-spot: "true"}
+      taints: [{key: cloud.google.com/gke-spot, value: "true", effect: NoSchedule}]
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: workers-on-spot}
+spec:
+  match: {roles: [worker], namespaceSelector: {matchLabels: {test: mnist}}}
+  overrides: {capacity: [{class: spot, mode: Constrain}]}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: leaders-on-demand}
+spec:
+  match: {roles: [master, ps], namespaceSelector: {matchLabels: {test: mnist}}}
+  overrides: {capacity: [{class: spot, mode: Prevent}]}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: gpus}
+spec:
+  match: {resources: [nvidia.com/gpu], namespaceSelector: {matchLabels: {test: mnist}}}
+  defaults: {tolerations: [{key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}]}
+"""
+SPOT = "cloud.google.com/gke-spot"
+GPU = "nvidia.com/gpu"
+BIG = {"cpu": "64", "memory": "128Gi", "pods": "100"}
+REPLICAS = ("master-0", *(f"worker-{i}" for i in range(7)), *(f"ps-{i}" for i in range(3)))
+
+
+@pytest.fixture(scope="module")
+def more_nodes(control_plane: ControlPlane) -> Iterator[None]:
+    """The nodes that the run's own selectors name, of both sorts."""
+    spot = [Taint(key=SPOT, value="true", effect="NoSchedule")]
+    pools = [
+        Pool(
+            name="experiments",
+            count=1,
+            labels={"polyaxon": "experiments"},
+            taints=[Taint(key=GPU, value="present", effect="NoSchedule")],
+            capacity={**BIG, GPU: "8"},
+        ),
+        Pool(name="servers", count=1, labels={"polyaxon": "parameter_servers"}, capacity=BIG),
+        Pool(
+            name="special",
+            count=1,
+            labels={"polyaxon": "special_node", SPOT: "true"},
+            taints=[*spot, Taint(key="special", value="yes", effect="NoSchedule")],
+            capacity=BIG,
+        ),
+    ]
+    made = node_manifests(pools)
+    for node in made:
+        control_plane.api.create("/api/v1/nodes", node)
+    yield
+    for node in made:
+        control_plane.api.call("DELETE", f"/api/v1/nodes/{node['metadata']['name']}")
+
+
+def converted() -> Json:
+    """The Run that `fairlead run convert` makes of the Polyaxonfile."""
+    command = [sys.executable, "-c", "from webhook.cli import main; main()", "run", "convert"]
+    polyaxonfile = FILES / "mnist-polyaxonfile.yml"
+    done = subprocess.run(
+        [*command, "-f", polyaxonfile, "--name", "mnist"], capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    run: Json = yaml.safe_load(done.stdout)
+    return run
+
+
+def written() -> Json:
+    """The Run as a person writes it."""
+    run: Json = yaml.safe_load((FILES / "mnist-run.yaml").read_text())
+    return run
+
+
+def played(room: Room, run: Json) -> dict[str, Json]:
+    """Create the run; its pods once all of them run."""
+    room.create(run)
+    return Scene(room, "mnist").until_running(*REPLICAS)
+
+
+def main(pod: Json) -> Json:
+    """The main container."""
+    container: Json = pod["spec"]["containers"][0]
+    return container
+
+
+def tf_config(pod: Json) -> Any:
+    """The decoded TF_CONFIG of a pod."""
+    (value,) = [one["value"] for one in main(pod)["env"] if one["name"] == "TF_CONFIG"]
+    return json.loads(value)
+
+
+def placement(pod: Json, namespace: str) -> Any:
+    """What of a pod must be the same, however its run was written."""
+    text = json.dumps(
+        {
+            "labels": {
+                key: value
+                for key, value in pod["metadata"]["labels"].items()
+                if key.startswith(names.PREFIX) and key != names.RUN_UID
+            },
+            "resources": main(pod)["resources"],
+            "env": main(pod)["env"],
+            "nodeSelector": pod["spec"].get("nodeSelector"),
+            "affinity": pod["spec"].get("affinity"),
+            "tolerations": pod["spec"]["tolerations"],
+            "hostname": pod["spec"]["hostname"],
+            "subdomain": pod["spec"]["subdomain"],
+        },
+        sort_keys=True,
+    )
+    return json.loads(text.replace(namespace, "NAMESPACE"))
+
+
+@pytest.fixture
+def mnist_room(run_room: Room, new_namespace: NewNamespace) -> Room:  # noqa: ARG001
+    """A namespace in which the policies hold, and a controller."""
+    return new_namespace({"test": "mnist"})
+
+
+@pytest.mark.parametrize("make", [written, converted])
+def test_each_replica_has_its_resources_and_its_place(mnist_room: Room, make: Any) -> None:
+    """Masters and servers land on demand, workers on spot: the real scheduler puts them there."""
+    pods = played(mnist_room, make())
+    nodes = mnist_room.kubectl.json("get", "nodes")["items"]
+    spot = {node["metadata"]["name"] for node in nodes if SPOT in node["metadata"]["labels"]}
+    for name, pod in pods.items():
+        assert (pod["spec"]["nodeName"] in spot) == name.startswith("worker"), name
+        who = "workers-on-spot" if name.startswith("worker") else "leaders-on-demand"
+        assert who in stamp(pod)["policies"]
+    assert pods["master-0"]["spec"]["nodeName"] == "experiments-0"
+    assert pods["worker-2"]["spec"]["nodeName"] == "special-0"
+    assert {pods[f"ps-{i}"]["spec"]["nodeName"] for i in range(3)} == {"servers-0"}
+
+    assert main(pods["master-0"])["resources"]["limits"][GPU] == "1"
+    assert main(pods["worker-1"])["resources"]["requests"]["cpu"] == "500m"
+    assert main(pods["worker-2"])["resources"]["requests"] == {"cpu": "1", "memory": "256Mi"}
+    assert GPU not in main(pods["worker-2"])["resources"]["limits"]
+    assert main(pods["ps-0"])["resources"]["limits"]["memory"] == "512Mi"
+    assert main(pods["ps-1"])["resources"]["limits"]["memory"] == "256Mi"
+
+
+def test_tf_config_agrees_across_all(mnist_room: Room) -> None:
+    """One cluster in every replica's eyes, each its own task in it, at addresses that exist."""
+    pods = played(mnist_room, written())
+    configs = {name: tf_config(pod) for name, pod in pods.items()}
+    clusters = {json.dumps(config["cluster"], sort_keys=True) for config in configs.values()}
+    assert len(clusters) == 1
+    cluster = configs["master-0"]["cluster"]
+    assert {role: len(hosts) for role, hosts in cluster.items()} == {
+        "master": 1,
+        "worker": 7,
+        "ps": 3,
+    }
+    service = mnist_room.kubectl.json("get", "service", "mnist")
+    assert service["spec"]["clusterIP"] == "None"
+    assert service["spec"]["publishNotReadyAddresses"] is True
+    for name, config in configs.items():
+        role, _, index = name.rpartition("-")
+        assert config["task"] == {"type": role, "index": int(index)}
+        host = cluster[role][int(index)].partition(":")[0]
+        spec = pods[name]["spec"]
+        assert host == f"{spec['hostname']}.{spec['subdomain']}.{mnist_room.name}.svc"
+    slices = mnist_room.kubectl.json("get", "endpointslices")["items"]
+    found = {each["hostname"] for one in slices for each in one["endpoints"]}
+    assert found == {pod["metadata"]["name"] for pod in pods.values()}
+
+
+def test_a_polyaxonfile_gives_the_same_pods(mnist_room: Room, new_namespace: NewNamespace) -> None:
+    """Placement, resources, variables and addresses: nothing tells how the run was written."""
+    other = new_namespace({"test": "mnist"})
+    ours = played(mnist_room, written())
+    theirs = played(other, converted())
+    for name in REPLICAS:
+        assert placement(theirs[name], other.name) == placement(ours[name], mnist_room.name)
+    Scene(other, "mnist").ends("master-0", 0)
+    Scene(other, "mnist").until_phase("Succeeded")
+    # As with Polyaxon, nothing is left of them at the end.
+    Scene(other, "mnist").until("its pods are gone", lambda: not Scene(other, "mnist").pods())
