@@ -6,25 +6,69 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from tests.bench import arena, creation, document, engine, layers, memory, tables
+from tests.bench import (
+    arena,
+    creation,
+    document,
+    engine,
+    layers,
+    memory,
+    run_costs,
+    run_creation,
+    run_replacement,
+    run_tables,
+    runs_arena,
+    tables,
+)
 from webhook.sandbox.progress import Lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 
 class Effort(NamedTuple):
-    """How much is measured: rounds, calls in process, blocks of creations, seconds, reviews."""
+    """How much is measured: rounds, calls in process, blocks of creations, seconds, reviews.
+
+    runs: what is measured of Runs.
+    """
 
     rounds: int
     calls: int
     blocks: int
     seconds: float
     reviews: int
+    runs: Runs
 
 
-FULL = Effort(rounds=9, calls=1000, blocks=8, seconds=3, reviews=100_000)
-QUICK = Effort(rounds=2, calls=200, blocks=2, seconds=1, reviews=4_000)
+class Runs(NamedTuple):
+    """Rounds by number of pods of a run; numbers of runs, of events a round, of failures.
+
+    rest: seconds for which a controller at rest is watched.
+    """
+
+    rounds: Mapping[int, int]
+    runs: int
+    events: int
+    failures: int
+    rest: float
+
+
+FULL = Effort(
+    rounds=9,
+    calls=1000,
+    blocks=8,
+    seconds=3,
+    reviews=100_000,
+    runs=Runs({100: 9, 1000: 5, 5000: 3}, runs=1000, events=200, failures=20, rest=30),
+)
+QUICK = Effort(
+    rounds=2,
+    calls=200,
+    blocks=2,
+    seconds=1,
+    reviews=4_000,
+    runs=Runs({50: 2, 200: 2}, runs=50, events=40, failures=4, rest=3),
+)
 
 _lines = Lines(sys.stderr)
 
@@ -53,10 +97,24 @@ def _memory(effort: Effort) -> dict[str, str]:
     return {"memory": tables.memory(memory.measure(checkpoints, _lines, _say))}
 
 
+def _runs(effort: Effort) -> dict[str, str]:
+    runs = effort.runs
+    with runs_arena.runs_arena(_lines) as place:
+        _say("failures of pods")
+        beyond = run_replacement.measure(place, runs.failures, _say)
+        _say("the controller's costs")
+        rounds = min(effort.rounds, 5)
+        cost = run_costs.measure(place, runs.runs, rounds, runs.events, runs.rest, _say)
+        _say("creation of a run's pods")
+        created = run_creation.measure(place, runs.rounds, _say)
+    return run_tables.texts(created, cost, beyond)
+
+
 PARTS: dict[str, Callable[[Effort], dict[str, str]]] = {
     "engine": _engine,
     "cluster": _cluster,
     "memory": _memory,
+    "runs": _runs,
 }
 
 
@@ -68,10 +126,12 @@ def main() -> None:
     arguments = parser.parse_args()
     effort = QUICK if arguments.quick else FULL
     # Before the minutes of work, not after.
-    document.check(("engine", "layers", "cluster", "memory"))
+    document.check(("engine", "layers", "cluster", "memory", *run_tables.PARTS))
     for part in [arguments.only] if arguments.only else PARTS:
+        # The tables of runs say themselves how many rounds there were of what.
+        rounds = None if part == "runs" else effort.rounds
         for name, text in PARTS[part](effort).items():
-            text = f"{document.circumstances(effort.rounds)}\n\n{text}"
+            text = f"{document.circumstances(rounds)}\n\n{text}"
             sys.stdout.write(f"\n## {name}\n\n{text}\n\n")
             sys.stdout.flush()
             if not arguments.quick:

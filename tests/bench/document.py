@@ -39,13 +39,14 @@ def _between(content: str, part: str) -> tuple[int, int]:
     return content.index(begin) + len(begin), content.index(end)
 
 
-def circumstances(rounds: int) -> str:
-    """On what, and when, the figures below were measured."""
+def circumstances(rounds: int | None) -> str:
+    """On what, and when, the figures below were measured, and in how many rounds."""
+    counted = "" if rounds is None else f"; {rounds} rounds"
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     return (
         f"_Measured on {today}: {os.cpu_count()} cores ({_processor()}), "
         f"{platform.system()} {platform.release().partition('-')[0]}, "
-        f"Python {platform.python_version()}, Kubernetes {KUBERNETES.version}; {rounds} rounds._"
+        f"Python {platform.python_version()}, Kubernetes {KUBERNETES.version}{counted}._"
     )
 
 

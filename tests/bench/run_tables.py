@@ -1,0 +1,179 @@
+"""What was measured of runs, as Markdown."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import Final
+
+from tests.bench import training_operator
+from tests.bench.gangs import ARMS, JOB, PYTORCH_JOB, RUN
+from tests.bench.run_costs import EMPTY, FEW, FINISHED, LIVE, PODS_A_RUN, RunCostsResult
+from tests.bench.run_creation import RunCreationResult
+from tests.bench.runs_arena import CONTROLLER
+from tests.bench.spread import ratio, spread
+from tests.bench.tables import table, verdict
+
+# Of the document.
+PARTS: Final = ("runs", "run-costs", "run-replacement")
+
+TITLES: Final = {
+    RUN: "Run",
+    JOB: "Indexed Job",
+    PYTORCH_JOB: "PyTorchJob",
+}
+# Processes, as the columns call them.
+_PROCESSES: Final = {
+    "etcd": "etcd",
+    "kube-apiserver": "API server",
+    "fairlead": "webhook",
+    "kube-controller-manager": "controller manager",
+    CONTROLLER: "Run controller",
+    training_operator.NAME: "training operator",
+}
+_RUN_TO_JOB: Final = 1.25
+_RUN_TO_PYTORCH_JOB: Final = 0.1
+# A pod of a large run may take so many times as long as one of a run of a thousand.
+_PROPORTION: Final = 1.25
+_MIB: Final = 200
+# An event beside many runs may cost so many times what it costs beside few.
+_GROWTH: Final = 1.25
+_BEYOND_MS: Final = 200
+
+
+def creation(result: RunCreationResult) -> str:
+    """From an object's creation to its last pod's."""
+    counts = sorted({count for _, count in result.last})
+    return "\n\n".join(
+        [
+            "Seconds until the last pod is there, median (lowest–highest round):",
+            _times(result, counts),
+            "\n".join(_verdicts(result, counts)),
+            f"Milliseconds of processor time a pod, at {counts[-1]:,} pods:",
+            _processor_time(result, counts[-1]),
+        ]
+    )
+
+
+def _times(result: RunCreationResult, counts: Sequence[int]) -> str:
+    head = ["pods", "rounds", *(TITLES[arm] for arm in ARMS), "Run / Job", "Run / PyTorchJob"]
+    rows = [
+        [
+            f"{count:,}",
+            str(len(result.last[RUN, count])),
+            *(spread(result.last[arm, count]).text(2) for arm in ARMS),
+            ratio(result.last[RUN, count], result.last[JOB, count]).text(2),
+            ratio(result.last[RUN, count], result.last[PYTORCH_JOB, count]).text(3),
+        ]
+        for count in counts
+    ]
+    return table(head, rows)
+
+
+def _verdicts(result: RunCreationResult, counts: Sequence[int]) -> list[str]:
+    lines = []
+    for other, most, digits in ((JOB, _RUN_TO_JOB, 2), (PYTORCH_JOB, _RUN_TO_PYTORCH_JOB, 3)):
+        for count in counts:
+            seen = ratio(result.last[RUN, count], result.last[other, count])
+            what = f"{count:,} pods, at most {most} times the {TITLES[other]}'s time"
+            lines.append(verdict(what, seen.text(digits), reached=seen.median <= most))
+    middle, large = counts[-2:]
+    growth = {arm: _each(result, arm, large) / _each(result, arm, middle) for arm in (RUN, JOB)}
+    lines.append(
+        verdict(
+            f"in proportion: a pod of {large:,} takes at most {_PROPORTION} times as long as one of"
+            f" {middle:,}",
+            f"{growth[RUN]:.2f}; the Job's {growth[JOB]:.2f}",
+            reached=growth[RUN] <= _PROPORTION,
+        )
+    )
+    return lines
+
+
+def _each(result: RunCreationResult, arm: str, count: int) -> float:
+    """Seconds a pod, at the median."""
+    return statistics.median(result.last[arm, count]) / count
+
+
+def _processor_time(result: RunCreationResult, count: int) -> str:
+    rows = []
+    for arm in ARMS:
+        spent = [
+            statistics.median(result.cpu[process, arm, count])
+            if (process, arm, count) in result.cpu
+            else None
+            for process in _PROCESSES
+        ]
+        sum_ = sum(ms for ms in spent if ms is not None)
+        rows.append([TITLES[arm], *("" if ms is None else f"{ms:.2f}" for ms in (*spent, sum_))])
+    return table(["", *_PROCESSES.values(), "together"], rows)
+
+
+def costs(result: RunCostsResult, creation: RunCreationResult) -> str:
+    """Memory and processor time of the controller."""
+    live = result.runs * PODS_A_RUN
+    rows = [
+        [title, f"{result.resident[what]:.0f}", f"{result.idle[what]:.1f}"]
+        for what, title in (
+            (EMPTY, "no runs"),
+            (LIVE, f"{result.runs:,} runs, {live:,} live pods"),
+            (FINISHED, f"{result.runs:,} finished runs and their pods, process begun anew"),
+        )
+    ]
+    rows += [
+        [f"one run, {count:,} pods just created", spread(values).text(0), ""]
+        for count, values in sorted(creation.resident.items())
+    ]
+    highest = max(result.resident[LIVE], *map(max, creation.resident.values()))
+    few, many = result.event[FEW], result.event[result.runs]
+    growth = ratio(many, few)
+    head = ["", "MiB resident", "CPU ms a second, at rest"]
+    return "\n\n".join(
+        [
+            table(head, rows),
+            "One pod becomes ready, or is so no more, and the run's status says so:",
+            table(
+                ["runs", "CPU ms an event"],
+                [[f"{FEW}", spread(few).text(2)], [f"{result.runs:,}", spread(many).text(2)]],
+            ),
+            "\n".join(
+                [
+                    verdict(
+                        f"at most {_MIB} MiB with the live pods",
+                        f"{highest:.0f} MiB",
+                        reached=highest <= _MIB,
+                    ),
+                    verdict(
+                        "an event's work does not grow with the number of runs: at most "
+                        f"{_GROWTH} times",
+                        growth.text(2),
+                        reached=growth.median <= _GROWTH,
+                    ),
+                ]
+            ),
+        ]
+    )
+
+
+def replacement(beyond: Sequence[float]) -> str:
+    """From a failure to the new pod."""
+    seen = spread(beyond)
+    figures = f"median (lowest–highest) of {len(beyond)}: {seen.text(0)}"
+    return "\n\n".join(
+        [
+            f"Milliseconds beyond the backoff of 10 s, {figures}",
+            verdict(
+                f"at rest, under {_BEYOND_MS} ms beyond the backoff",
+                f"{seen.high:.0f} ms at most",
+                reached=seen.high < _BEYOND_MS,
+            ),
+        ]
+    )
+
+
+def texts(
+    created: RunCreationResult, cost: RunCostsResult, beyond: Sequence[float]
+) -> dict[str, str]:
+    """PARTS, by name."""
+    found = (creation(created), costs(cost, created), replacement(beyond))
+    return dict(zip(PARTS, found, strict=True))
