@@ -110,6 +110,22 @@ def test_a_server_that_ends_each_watch_at_once_is_asked_ever_less_often(tmp_path
     asyncio.run(run())
 
 
+def test_a_watch_that_told_of_changes_is_followed_by_the_next_at_once(tmp_path: Path) -> None:
+    """However short it was: the server ends those that it cannot feed as fast as things change."""
+
+    async def run() -> None:
+        watches = [events(("ADDED", thing(f"n{number}", 11 + number))) for number in range(9)]
+        async with stage(tmp_path, lists=[listing(10)], watches=watches) as played:
+            await until(lambda: len(played.watches) == 10)
+            assert [x.query["resourceVersion"] for x in played.watches] == [
+                str(version) for version in range(10, 20)
+            ]
+            assert len(played.values()) == 9
+            assert played.pauses == []
+
+    asyncio.run(run())
+
+
 def test_a_watch_that_lasted_is_followed_by_the_next_at_once(tmp_path: Path) -> None:
     """The server ends every watch in the end: that is no failure."""
 

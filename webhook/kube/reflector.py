@@ -80,6 +80,7 @@ class Reflector(Generic[T]):
         self._version: str | None = None
         self._failures = 0
         self._opened: float | None = None
+        self._delivered = False
         self._last_error: ClusterError | None = None
         self._lists = 0
         self._watches = 0
@@ -112,13 +113,18 @@ class Reflector(Generic[T]):
         if self._version is None:
             self._version = await self._list()
         self._opened = None
+        self._delivered = False
         try:
             await self._watch(self._version)
         finally:
             lasted = 0.0 if self._opened is None else self._clock() - self._opened
             if lasted >= SETTLED:
                 self._backoff.reset()
-        if lasted < SETTLED:
+        if self._delivered:
+            # The API server ends a watch that it cannot feed as fast as things change: to wait
+            # would only leave more to tell.
+            self._backoff.reset()
+        elif lasted < SETTLED:
             # Else a server that ends each watch at once would be asked in a tight loop.
             raise ClusterError(f"watch {self._path}: the server ended it after {lasted:.1f} s")
 
@@ -178,6 +184,7 @@ class Reflector(Generic[T]):
         else:
             kept = None if event.type == "DELETED" else self._cache.keep(event.object)
             self._cache.put(key_of(event.object), kept, version)
+            self._delivered = True
         self._version = version
         self._failures = 0
         self._cache.touch()
