@@ -165,6 +165,7 @@ def test_the_items_of_a_list_are_documents() -> None:
     [
         (RUN.replace("kind: Run", "kind: Runs"), "2:7: kind: want a document of kind Run, not"),
         (RUN.replace("v1alpha1", "v1"), "1:13: apiVersion: 'fairlead.dev/v1' is not one of"),
+        (RUN.replace("fairlead", "farlead"), "1:13: apiVersion: 'farlead.dev/v1alpha1' is not"),
         (RUN.replace("apiVersion: fairlead.dev/v1alpha1\n", ""), "1:1: apiVersion: is required"),
         ("version: 1.1\nkind: operation\n", "2:7: kind: want a document of kind Run, not oper"),
         ("- a\n", "1:1: want a document of kind Run"),

@@ -23,11 +23,12 @@ def schema(name: str) -> dict[str, Any]:
     if name == ALL:
         return _any_kind()
     kind, model = {kind.lower(): (kind, model) for kind, model in KNOWN.items()}[name]
-    return {
-        "$schema": DIALECT,
-        "title": f"Fairlead {kind}",
-        **_plain(model.model_json_schema(by_alias=True)),
-    }
+    return document_schema(kind, model.model_json_schema(by_alias=True))
+
+
+def document_schema(kind: str, whole: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a kind of document, from that which pydantic makes of its model."""
+    return {"$schema": DIALECT, "title": f"Fairlead {kind}", **_plain(whole)}
 
 
 def _any_kind() -> dict[str, Any]:
@@ -52,6 +53,8 @@ def _plain(node: Any) -> Any:
     match node.get("anyOf"):
         case [value, {"type": "null"}]:
             node = {**value, **{key: node[key] for key in node if key not in ("anyOf", "default")}}
+        case [*values, {"type": "null"}]:
+            node = {key: node[key] for key in node if key != "default"} | {"anyOf": values}
     plain = {
         key: {name: _plain(child) for name, child in value.items()}
         if key in ("properties", "patternProperties", "$defs")

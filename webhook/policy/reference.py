@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 from webhook.policy.json_schema import schema
@@ -12,7 +13,11 @@ _REFERENCE: Final = "#/$defs/"
 
 def page(kind: str) -> str:
     """The page of a kind: every field with its type and meaning. KeyError for unknown kinds."""
-    whole = schema(kind.lower())
+    return page_of(kind, schema(kind.lower()))
+
+
+def page_of(kind: str, whole: dict[str, Any]) -> str:
+    """The page of the kind that has this schema."""
     definitions: dict[str, Any] = whole["$defs"]
     command = f"fairlead schema {kind.lower()} -o markdown"
     lines = [
@@ -42,7 +47,7 @@ def _table(definition: dict[str, Any]) -> list[str]:
         # Fields of any type are those that the API server writes.
         if type_ := _type(field):
             must = "**required.** " if name in required else ""
-            default = f" Default: `{field['default']}`." if "default" in field else ""
+            default = f" Default: `{_written(field['default'])}`." if "default" in field else ""
             rows.append(f"| `{name}` | {type_} | {must}{field['description']}{default} |")
     return rows
 
@@ -53,13 +58,15 @@ def _type(field: dict[str, Any]) -> str:
             name = reference.removeprefix(_REFERENCE)
             return f"[{name}](#{name.lower()})"
         case {"const": value}:
-            return f"`{value}`"
+            return f"`{_written(value)}`"
         case {"enum": values}:
-            return ", ".join(f"`{value}`" for value in values)
+            return ", ".join(f"`{_written(value)}`" for value in values)
+        case {"anyOf": [*kinds]}:
+            return " or ".join(map(_type, kinds))
         case {"type": "array", "items": items}:
             return f"list of {_type(items)}"
         case {"type": "object"}:
-            return "map of text to text"
+            return _mapping(field)
         case {"type": "integer"}:
             return f"whole number{_range(field)}"
         case {"type": "boolean"}:
@@ -67,6 +74,18 @@ def _type(field: dict[str, Any]) -> str:
         case {"type": "string"}:
             return "text"
     return ""
+
+
+def _mapping(field: dict[str, Any]) -> str:
+    if "properties" in field:
+        return f"mapping with {', '.join(f'`{part}`' for part in field['properties'])}"
+    values = [*field.get("patternProperties", {}).values(), field.get("additionalProperties")]
+    return f"map of text to {_type(values[0]) if values[0] else 'text'}"
+
+
+def _written(value: object) -> str:
+    """A value as it stands in a document."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _range(field: dict[str, Any]) -> str:

@@ -32,7 +32,8 @@ def read(files: Mapping[str, bytes]) -> Runs:
 def _is_foreign(document: Mapping[str, Any]) -> bool:
     """Whether a document is another object of Kubernetes, or another of Fairlead's."""
     version, kind = document.get("apiVersion"), document.get("kind")
-    if not isinstance(version, str) or not isinstance(kind, str):
+    # A Run of another group is a slip in the group rather than somebody else's.
+    if not isinstance(version, str) or not isinstance(kind, str) or kind == names.RUN_KIND:
         return False
     return not version.startswith(names.PREFIX) or kind in _OTHERS
 

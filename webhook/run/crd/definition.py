@@ -7,9 +7,10 @@ from typing import Any, Final
 from webhook import names
 from webhook.placement.schema.syntax import MAX_NAME
 from webhook.run.crd.lists import LISTS
+from webhook.run.crd.placement_rules import TOO_DEEP
 from webhook.run.crd.run_rules import RULES
 from webhook.run.crd.structural import Structural
-from webhook.run.model import Run
+from webhook.run.json_schema import raw
 
 Json = dict[str, Any]
 
@@ -69,8 +70,8 @@ def _column(name: str, kind: str, path: str, priority: int) -> Json:
 
 def _schema() -> Json:
     """The schema of the whole object. Of its metadata nothing but the name can be restricted."""
-    whole = Run.model_json_schema(by_alias=True)
-    structural = Structural(whole["$defs"], RULES, LISTS)
+    whole = raw()
+    structural = Structural(whole["$defs"], RULES, LISTS, "IndexSpec", TOO_DEEP)
     name = {**_TEXT, "maxLength": MAX_NAME}
     return {
         "description": whole["description"],
@@ -84,9 +85,8 @@ def _schema() -> Json:
                 **structural.definition("RunSpec"),
                 "description": whole["properties"]["spec"]["description"],
             },
-            # Whoever writes the status writes all that is known: nothing is filled in.
             "status": {
-                **structural.definition("RunStatus", defaults=False),
+                **structural.definition("RunStatus"),
                 "description": whole["properties"]["status"]["description"],
             },
         },

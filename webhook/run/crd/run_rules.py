@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from webhook import names
 from webhook.placement.schema.syntax import MAX_NAME
 from webhook.run.crd.fixed import FIXED
+from webhook.run.crd.placement_rules import PLACEMENT
 from webhook.run.crd.rule import Rule, literal
 from webhook.run.model import DEFAULT_ROLE, SERVING
 from webhook.run.roles import ROLES, Roles
@@ -143,4 +144,5 @@ RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     "Run": _NAMES,
     "RunSpec": (*_roles(), *_counts(), *_companions(), *FIXED),
     "ReplicaSpec": _OVERRIDES,
+    **PLACEMENT,
 }

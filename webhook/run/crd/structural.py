@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from webhook.run.crd.rule import Rule
 
@@ -42,7 +42,8 @@ class Structural:
     """Turns the parts of one JSON Schema with `$defs` into structural schemas.
 
     `rules` are added by the name of the definition that they are about, `lists` by that name and
-    the field's. Raises ValueError for what a structural schema has no word for.
+    the field's. Below the definition `shallow` there are no rules for those in `too_deep`.
+    Raises ValueError for what a structural schema has no word for.
     """
 
     def __init__(
@@ -50,29 +51,36 @@ class Structural:
         definitions: Mapping[str, Json],
         rules: Mapping[str, tuple[Rule, ...]],
         lists: Mapping[tuple[str, str], Json],
+        shallow: str = "",
+        too_deep: Collection[str] = (),
     ) -> None:
         self._definitions = definitions
         self._rules = rules
         self._lists = lists
+        self._shallow = shallow
+        self._too_deep = too_deep
 
-    def definition(self, name: str, *, defaults: bool = True) -> Json:
+    def definition(self, name: str) -> Json:
         """The object of that name, all that it refers to written out."""
-        schema = self._schema(self._definitions[name], defaults=defaults)
+        if name == self._shallow:
+            rules = {key: self._rules[key] for key in self._rules if key not in self._too_deep}
+            return Structural(self._definitions, rules, self._lists).definition(name)
+        schema = self._schema(self._definitions[name])
         for field, value in schema.get("properties", {}).items():
             value.update(self._lists.get((name, field), {}))
-        if rules := self._rules.get(name):
-            schema["x-kubernetes-validations"] = [rule.schema() for rule in rules]
+        if name in self._rules:
+            schema["x-kubernetes-validations"] = [rule.schema() for rule in self._rules[name]]
         return schema
 
-    def _schema(self, node: Json, *, defaults: bool) -> Json:
+    def _schema(self, node: Json) -> Json:
         node = _without_null(node)
         if "$ref" in node:
             name = node["$ref"].rpartition("/")[2]
             # The field's description says more than that of its type.
-            return {**self.definition(name, defaults=defaults), **_taken(node, defaults=defaults)}
+            return {**self.definition(name), **_taken(node)}
         if integer_or_text := _integer_or_text(node):
             return integer_or_text
-        schema = _taken(node, defaults=defaults)
+        schema = _taken(node)
         unknown = set(node) - {*_KEPT, *_DROPPED, *_HANDLED}
         if unknown:
             raise ValueError(f"a structural schema has no {', '.join(sorted(unknown))}: {node}")
@@ -81,23 +89,22 @@ class Structural:
         if "exclusiveMaximum" in node:
             schema["maximum"] = node["exclusiveMaximum"] - 1
         if "items" in node:
-            schema["items"] = self._schema(node["items"], defaults=defaults)
+            schema["items"] = self._schema(node["items"])
         if "properties" in node:
             schema["properties"] = {
-                field: self._schema(value, defaults=defaults)
-                for field, value in node["properties"].items()
+                field: self._schema(value) for field, value in node["properties"].items()
             }
         elif node.get("type") == "object":
             # The form of the keys has no word in a structural schema.
             values = [*node.get("patternProperties", {}).values()] or [node["additionalProperties"]]
             if values == [True]:
                 return {key: schema[key] for key in schema if key != "type"} | _OPAQUE
-            schema["additionalProperties"] = self._schema(values[0], defaults=defaults)
+            schema["additionalProperties"] = self._schema(values[0])
         return schema
 
 
-def _taken(node: Json, *, defaults: bool) -> Json:
-    return {key: node[key] for key in _KEPT if key in node and (defaults or key != "default")}
+def _taken(node: Json) -> Json:
+    return {key: node[key] for key in _KEPT if key in node}
 
 
 def _without_null(node: Json) -> Json:

@@ -1,6 +1,7 @@
 """The Run's model, typed and strict; the CustomResourceDefinition is made from it."""
 
 from webhook.run.model.checks import DEFAULT_ROLE, SERVING
+from webhook.run.model.environment import Environment
 from webhook.run.model.replica import IndexSpec, ReplicaSpec, Resources
 from webhook.run.model.run import Run, RunMetadata
 from webhook.run.model.spec import Port, RunSpec
@@ -16,6 +17,7 @@ __all__ = [
     "DEFAULT_ROLE",
     "SERVING",
     "Condition",
+    "Environment",
     "IndexSpec",
     "LastFailure",
     "Port",

@@ -4,17 +4,26 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, WithJsonSchema
+from pydantic_core import InitErrorDetails
 
-from webhook.placement.schema.base import Problem, Strict, distinct, own_error, shown
-from webhook.placement.schema.placement import PlacementModel
+from webhook.placement.schema.base import (
+    UNKNOWN_FIELD,
+    Problem,
+    Strict,
+    distinct,
+    own_error,
+    shown,
+)
 from webhook.placement.schema.syntax import ResourceName
-from webhook.run.model.checks import index_problems
+from webhook.run.model.checks import environment_problems, index_problems
+from webhook.run.model.environment import Environment
 
 RestartPolicy: TypeAlias = Literal["Never", "OnFailure", "ExitCode"]
 JsonObject: TypeAlias = dict[str, Any]
 
 MAX_REPLICAS = 10000
+MAX_OVERRIDES = 1000
 
 # resource.Quantity, of k8s.io/apimachinery: a number with a suffix.
 _NUMBER = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)"
@@ -40,11 +49,17 @@ Quantity: TypeAlias = Annotated[
 
 
 def _pod_template(template: JsonObject) -> JsonObject:
+    errors = []
     for name, part in template.items():
         if name not in ("metadata", "spec"):
-            raise own_error(f"a pod template has metadata and spec, and no {shown(name)}")
-        if not isinstance(part, dict):
-            raise own_error(f"{name} must be a mapping")
+            wrong = own_error("a pod template has metadata and spec; remove this", UNKNOWN_FIELD)
+        elif not isinstance(part, dict):
+            wrong = own_error("want a mapping")
+        else:
+            continue
+        errors.append(InitErrorDetails(type=wrong, loc=(name,), input=part))
+    if errors:
+        raise ValidationError.from_exception_data("a pod template", errors)
     return template
 
 
@@ -107,9 +122,14 @@ class IndexSpec(Strict):
         default=None,
         description="What its main container asks for; replaces the role's whole.",
     )
-    environment: PlacementModel | None = Field(
+    environment: Environment | None = Field(
         default=None, description="Its own placement, upon the role's."
     )
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """Lists have a limit."""
+        yield from environment_problems(given)
 
 
 def _one_entry_an_index(entries: list[IndexSpec]) -> list[IndexSpec]:
@@ -124,7 +144,7 @@ class ReplicaSpec(Strict):
         default=None,
         description="What each main container asks for; replaces the template's whole.",
     )
-    environment: PlacementModel | None = Field(
+    environment: Environment | None = Field(
         default=None, description="The role's own placement, upon the run's."
     )
     template: PodTemplate | None = Field(
@@ -139,10 +159,13 @@ class ReplicaSpec(Strict):
         "of memory. A replica whose node went away is started again under each of them.",
     )
     by_index: Annotated[list[IndexSpec], AfterValidator(_one_entry_an_index)] | None = Field(
-        default=None, description="Single replicas that differ."
+        default=None,
+        max_length=MAX_OVERRIDES,
+        description="Single replicas that differ, at most 1000.",
     )
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """An override is about a replica that there is."""
+        """An override is about a replica that there is, and lists have a limit."""
         yield from index_problems(given)
+        yield from environment_problems(given)

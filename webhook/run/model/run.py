@@ -16,8 +16,8 @@ class RunMetadata(Strict):
     """The name of a run, and what the API server adds."""
 
     name: ServiceName = Field(
-        description="The name, which the run's Service has too; pods are called "
-        "<name>-<role>-<index>, in at most 63 characters."
+        description="The name, which the run's Service has too. Pods are called after it, such "
+        "as mnist-worker-0, in at most 63 characters."
     )
     generate_name: Any = Field(default=None, description="What the API server made the name from.")
     namespace: str = Field(default="default", description="The namespace of the run's pods.")

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, Field
 
 from webhook.placement.schema.base import Problem, Strict, distinct, own_error
-from webhook.placement.schema.placement import PlacementModel
 from webhook.run.model import frameworks
-from webhook.run.model.checks import DEFAULT_ROLE, SERVING, spec_problems
+from webhook.run.model.checks import DEFAULT_ROLE, SERVING, environment_problems, spec_problems
+from webhook.run.model.environment import Environment
 from webhook.run.model.replica import PodTemplate, ReplicaSpec
 from webhook.run.roles import ROLES
 
@@ -17,6 +17,7 @@ Framework: TypeAlias = Literal[
     "tensorflow", "pytorch", "jax", "mpi", "xgboost", "paddle", "mxnet", "dask", "spark", "ray"
 ]
 _INT32 = 2**31 - 1
+MAX_PORTS = 16
 _CONTAINER_NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _PORT_NAME = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 
@@ -56,7 +57,7 @@ class RunSpec(Strict):
         description="The framework that connects the replicas: it decides which roles there are "
         "and which variables each replica is told. Left out, replicas know nothing of each other.",
     )
-    environment: PlacementModel | None = Field(
+    environment: Environment | None = Field(
         default=None, description="The run's own placement: every replica starts from it."
     )
     template: PodTemplate = Field(
@@ -119,6 +120,8 @@ class RunSpec(Strict):
     )
     ports: Annotated[list[Port], AfterValidator(_distinct_ports)] | None = Field(
         default=None,
+        min_length=1,
+        max_length=MAX_PORTS,
         description="For notebook, tensorboard and service: the ports of the Service. Default: "
         "those that the main container names.",
     )
@@ -157,3 +160,4 @@ class RunSpec(Strict):
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
         """Roles that the framework knows, and fields that mean something here."""
         yield from spec_problems(given)
+        yield from environment_problems(given)

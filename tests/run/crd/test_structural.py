@@ -1,0 +1,137 @@
+"""JSON Schema becomes a structural schema, or is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from webhook.run.crd.rule import Rule
+from webhook.run.crd.run_rules import single_roles
+from webhook.run.crd.structural import Structural
+from webhook.run.roles import Roles
+
+Json = dict[str, Any]
+
+
+def made(**properties: Json) -> Json:
+    """What becomes of the fields of an object."""
+    definitions: Json = {
+        "Whole": {"type": "object", "properties": properties},
+        "Part": {
+            "type": "object",
+            "title": "Part",
+            "description": "A part.",
+            "additionalProperties": False,
+            "properties": {"a": {"type": "string", "title": "A"}},
+            "required": ["a"],
+        },
+    }
+    fields: Json = Structural(definitions, {}, {}).definition("Whole")["properties"]
+    return fields
+
+
+def nullable(**schema: Any) -> Json:
+    """How pydantic writes a field that may be left out."""
+    return {"anyOf": [schema, {"type": "null"}], "default": None, "description": "D."}
+
+
+@pytest.mark.parametrize(
+    ("schema", "structural"),
+    [
+        (nullable(type="string"), {"type": "string", "description": "D."}),
+        ({"const": "x", "type": "string"}, {"enum": ["x"], "type": "string"}),
+        (
+            {"type": "integer", "minimum": 0, "exclusiveMaximum": 5},
+            {"type": "integer", "minimum": 0, "maximum": 4},
+        ),
+        (
+            {"type": "object", "patternProperties": {"^a$": {"type": "string"}}},
+            {"type": "object", "additionalProperties": {"type": "string"}},
+        ),
+        (
+            nullable(type="object", additionalProperties=True),
+            {"description": "D.", "x-kubernetes-preserve-unknown-fields": True},
+        ),
+        (
+            {
+                "anyOf": [
+                    {"type": "integer", "minimum": 1},
+                    {"type": "string", "enum": ["auto", "cpu"]},
+                    {"type": "null"},
+                ],
+                "default": None,
+            },
+            {"x-kubernetes-int-or-string": True, "minimum": 1, "pattern": "^(auto|cpu)$"},
+        ),
+        (
+            nullable(**{"$ref": "#/$defs/Part"}),
+            {
+                "type": "object",
+                "description": "D.",
+                "properties": {"a": {"type": "string"}},
+                "required": ["a"],
+            },
+        ),
+        (
+            {"type": "array", "items": {"$ref": "#/$defs/Part"}, "default": []},
+            {
+                "type": "array",
+                "default": [],
+                "items": {
+                    "type": "object",
+                    "description": "A part.",
+                    "properties": {"a": {"type": "string"}},
+                    "required": ["a"],
+                },
+            },
+        ),
+    ],
+)
+def test_each_form_of_json_schema_has_its_structural_form(schema: Json, structural: Json) -> None:
+    """References are written out, nulls and titles go, and what is open stays open."""
+    assert made(field=schema) == {"field": structural}
+
+
+def test_what_has_no_structural_form_is_an_error() -> None:
+    """A model that grows must not lose a check without a word."""
+    with pytest.raises(ValueError, match="multipleOf"):
+        made(field={"type": "integer", "multipleOf": 2})
+
+
+def test_rules_and_limits_stand_where_their_class_does() -> None:
+    """Wherever it is referred to, save for those that would be too deep."""
+    part = {
+        "type": "object",
+        "properties": {"list": {"type": "array", "items": {"type": "string"}}},
+    }
+    reference = {"$ref": "#/$defs/Part"}
+    definitions = {
+        "Part": part,
+        "Low": {"type": "object", "properties": {"part": reference}},
+        "Whole": {
+            "type": "object",
+            "properties": {"part": reference, "low": {"$ref": "#/$defs/Low"}},
+        },
+    }
+    rules = {"Part": (Rule("true", "never: nothing", at=".list"),)}
+    limits = {("Part", "list"): {"maxItems": 5}}
+
+    whole = Structural(definitions, rules, limits, "Low", {"Part"}).definition("Whole")
+    high, low = whole["properties"]["part"], whole["properties"]["low"]["properties"]["part"]
+    assert high["x-kubernetes-validations"] == [
+        {"rule": "true", "message": "never: nothing", "fieldPath": ".list"}
+    ]
+    assert "x-kubernetes-validations" not in low
+    assert high["properties"]["list"]["maxItems"] == low["properties"]["list"]["maxItems"] == 5
+
+
+def test_a_role_that_is_single_here_and_not_there_is_an_error() -> None:
+    """One rule speaks of the single roles of all frameworks."""
+    table: dict[str | None, Roles] = {
+        "tensorflow": Roles(("master", "worker"), frozenset({"master"}), (), (), 1),
+        "mpi": Roles(("master",), frozenset(), (), (), 1),
+    }
+
+    with pytest.raises(ValueError, match="mpi has several master, others have one"):
+        single_roles(table)
