@@ -84,6 +84,14 @@ def test_objects_that_make_no_pods_are_an_error(tmp_path: Path) -> None:
             read(tmp_path, text)
 
 
+def test_a_run_is_another_commands_to_show(tmp_path: Path) -> None:
+    """Its template is not its pods': by its shape it would pass for one of no run."""
+    run = "apiVersion: fairlead.dev/v1alpha1\nkind: Run\nmetadata: {name: mnist}\nspec: {}\n"
+    with pytest.raises(UnreadableInput, match=r"Run/mnist: `fairlead run preview -f .*` shows its"):
+        read(tmp_path, f"{POD}---\n{run}")
+    assert read(tmp_path, f"{POD}---\n{run.replace('fairlead.dev', 'other.dev')}").templates
+
+
 def test_a_folder_without_policies_is_an_error(tmp_path: Path) -> None:
     """It is a slip in the path, far more often than it is meant."""
     with pytest.raises(UnreadableInput, match="no policy file"):

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webhook.cli.objects import read_objects
-from webhook.cli.yaml_out import yaml_documents, yaml_text
+from webhook.cli.yaml_out import yaml_documents, yaml_line, yaml_text
 
 _leaves = (
     st.none()
@@ -54,3 +54,19 @@ def test_documents_are_divided() -> None:
     """As kubectl apply -f takes them."""
     text = yaml_documents([{"kind": "A"}, {"kind": "B"}])
     assert [each["kind"] for each in yaml.safe_load_all(text)] == ["A", "B"]
+
+
+@pytest.mark.parametrize(
+    ("value", "line"),
+    [
+        ({"a": ["b", 1]}, "{a: [b, 1]}"),
+        ("plain", "plain"),
+        ("true", '"true"'),
+        (1, "1"),
+        ({"key": "x" * 200}, f"{{key: {'x' * 200}}}"),
+    ],
+)
+def test_a_value_fits_in_one_line(value: Any, line: str) -> None:
+    """However long it is."""
+    assert yaml_line(value) == line
+    assert yaml.safe_load(line) == value

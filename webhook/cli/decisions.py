@@ -113,7 +113,7 @@ def _of_template(template: PodTemplate, offline: Offline) -> list[Replicas]:
     for index in range(decided):
         arrival = Arrival(template.pod(index), namespace, labels)
         decision = decide(arrival, offline.policies, offline.cluster)
-        group = next((each for each in groups if _same(each.decision, decision)), None)
+        group = next((each for each in groups if same(each.decision, decision)), None)
         if group is None:
             group = _Group(arrival, decision)
             groups.append(group)
@@ -134,7 +134,7 @@ def _of_template(template: PodTemplate, offline: Offline) -> list[Replicas]:
     ]
 
 
-def _same(one: Decision, other: Decision) -> bool:
+def same(one: Decision, other: Decision) -> bool:
     """Whether the same becomes of both pods, and for the same reasons; who they are may differ."""
     return (
         one.result == other.result

@@ -16,6 +16,7 @@ from webhook.cli.workloads.template import ranges
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from webhook.admission.decision import Decision
     from webhook.cli.decisions import Replicas
     from webhook.cli.explained import PolicyAnswer, Surveys
     from webhook.placement.nodes import Node, Survey
@@ -38,11 +39,12 @@ _ANSWERS = {"applies": "green", "audit": "cyan", "set aside": "yellow"}
 
 def lines(replicas: Replicas, policies: PolicySet, nodes: Sequence[Node] | None) -> Iterator[str]:
     """The explanation, line by line."""
-    yield click.style(f"{replicas.subject}: ", bold=True) + coloured(replicas, verdict(replicas))
+    subject, decision = click.style(f"{replicas.subject}: ", bold=True), replicas.decision
+    yield subject + coloured(decision, verdict(decision))
     yield from table(_head(replicas), 2)
     sections = [
         (f"Policies (set {policies.hash[:HASH_LENGTH]})", _policies(replicas, policies)),
-        (_fields_title(replicas), _fields(replicas.decision.trace)),
+        (fields_title(decision), field_rows(decision.trace)),
         ("If the policies under audit were enforced", _audit(replicas)),
     ]
     if nodes is not None:
@@ -53,13 +55,18 @@ def lines(replicas: Replicas, policies: PolicySet, nodes: Sequence[Node] | None)
             yield ""
             yield "  " + click.style(title, bold=True)
             yield from table(rows, 4)
-    if replicas.warnings:
+    yield from warning_lines(replicas.warnings)
+
+
+def warning_lines(warnings: Sequence[str]) -> Iterator[str]:
+    """The warnings under their title; nothing if there are none."""
+    if warnings:
         yield ""
         yield "  " + click.style("Warnings", bold=True)
-        for warning in replicas.warnings:
-            first, *more = wrapped(warning, 6)
-            yield f"    {first}"
-            yield from (f"      {line}" for line in more)
+    for warning in warnings:
+        first, *more = wrapped(warning, 6)
+        yield f"    {first}"
+        yield from (f"      {line}" for line in more)
 
 
 def _head(replicas: Replicas) -> list[list[str]]:
@@ -101,11 +108,12 @@ def _why(answer: PolicyAnswer) -> str:
     return textwrap.shorten(answer.why.partition(". ")[0], _SENTENCE, placeholder=" …")
 
 
-def _fields_title(replicas: Replicas) -> str:
-    return "Fields" if replicas.decision.allowed else "Fields, of which none is changed"
+def fields_title(decision: Decision) -> str:
+    """The line above the fields."""
+    return "Fields" if decision.allowed else "Fields, of which none is changed"
 
 
-def _fields(trace: Sequence[Entry]) -> list[list[str]]:
+def field_rows(trace: Sequence[Entry]) -> list[list[str]]:
     """One row an entry; those of one field stand together, where the first of them stands."""
     order = {field: at for at, field in enumerate(dict.fromkeys(e.field for e in trace))}
     return [

@@ -48,7 +48,8 @@ class Printer:
         for number, each in enumerate(self._decided):
             if number:
                 click.echo()
-            click.echo(click.style(f"{each.subject}: ", bold=True) + coloured(each, verdict(each)))
+            said = coloured(each.decision, verdict(each.decision))
+            click.echo(click.style(f"{each.subject}: ", bold=True) + said)
             if each.decision.result == "not-a-run":
                 click.echo(f"  {cure(each.template)}")
             if self._nodes is not None:
@@ -61,7 +62,7 @@ class Printer:
         """One line for each kind of pods."""
         rows = []
         for each in self._decided:
-            row = [each.subject, coloured(each, each.decision.result)]
+            row = [each.subject, coloured(each.decision, each.decision.result)]
             if self._nodes is not None:
                 row.append(self._left(each, self._nodes))
             rows.append([*row, ", ".join(each.decision.policies)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from webhook import names
 from webhook.admission.arrival import Cluster
 from webhook.cli.cluster_file import read_cluster_file
 from webhook.cli.objects import Object, counted, read_objects
@@ -15,7 +16,7 @@ from webhook.policy.load import load
 from webhook.server.folder import read_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from webhook.cli.workloads.template import PodTemplate
@@ -45,29 +46,48 @@ class Offline:
 
     def labels_of(self, namespace: str) -> Mapping[str, str]:
         """A namespace's labels; of one that is not known, the label that each of them has."""
-        return self.namespaces.get(namespace) or {_NAMESPACE_NAME: namespace}
+        return labels_of(namespace, self.namespaces)
 
     def unknown_namespaces(self) -> list[str]:
         """A line for each namespace whose labels are not known, though policies ask for them."""
-        asking = [
-            policy.name
-            for policy in self.policies.policies
-            if any(
-                condition.name == "namespaceSelector"
-                for block in (policy.match, *policy.exclude)
-                for condition in block.conditions
-            )
-        ]
-        if not asking:
-            return []
-        who = f"polic{'y' if len(asking) == 1 else 'ies'} {', '.join(asking)}"
-        used = dict.fromkeys(map(self.namespace_of, self.templates))
-        return [
-            f"the labels of namespace {name} are not known, and {who} asks for them: "
-            "give its Namespace with --namespaces, or with -f"
-            for name in used
-            if name not in self.namespaces
-        ]
+        return unknown_namespaces(
+            self.policies,
+            map(self.namespace_of, self.templates),
+            self.namespaces,
+            "--namespaces, or with -f",
+        )
+
+
+def labels_of(namespace: str, known: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
+    """A namespace's labels; of one that is not known, the label that each of them has."""
+    return known.get(namespace) or {_NAMESPACE_NAME: namespace}
+
+
+def unknown_namespaces(
+    policies: PolicySet, used: Iterable[str], known: Container[str], option: str
+) -> list[str]:
+    """A line for each namespace whose labels are not known, though policies ask for them.
+
+    `option` says where they can be given.
+    """
+    asking = [
+        policy.name
+        for policy in policies.policies
+        if any(
+            condition.name == "namespaceSelector"
+            for block in (policy.match, *policy.exclude)
+            for condition in block.conditions
+        )
+    ]
+    if not asking:
+        return []
+    who = f"polic{'y' if len(asking) == 1 else 'ies'} {', '.join(asking)}"
+    return [
+        f"the labels of namespace {name} are not known, and {who} asks for them: "
+        f"give its Namespace with {option}"
+        for name in dict.fromkeys(used)
+        if name not in known
+    ]
 
 
 def read_offline(
@@ -76,11 +96,12 @@ def read_offline(
     """Read everything.
 
     Namespaces and PriorityClasses among the objects count as they would in the cluster, and go
-    before those of the file `namespaces`. Raises UnreadableInput, also if no object makes pods,
-    and InvalidDocuments.
+    before those of the file `namespaces`. Raises UnreadableInput, also if no object makes pods or
+    one is a Run, and InvalidDocuments.
     """
     policy_set = read_policies(policies)
     found = read_objects(objects)
+    _refuse_runs(found)
     templates = [template for each in found for template in pod_templates(each)]
     if not templates:
         there = f"only {counted(found)}" if found else "nothing"
@@ -120,6 +141,19 @@ def read_nodes(path: Path) -> list[Node]:
     if problems:
         raise UnreadableInput(problems)
     return found
+
+
+def _refuse_runs(objects: Sequence[Object]) -> None:
+    """No one template is that of a Run's pods."""
+    problems = [
+        f"{each.place()}: {each.title}: `fairlead run preview -f {each.file}` shows its pods, and "
+        "who places them; leave it out here"
+        for each in objects
+        if each.kind == names.RUN_KIND
+        and str(each.value.get("apiVersion")).startswith(names.PREFIX)
+    ]
+    if problems:
+        raise UnreadableInput(problems)
 
 
 def _namespaces(objects: Sequence[Object]) -> dict[str, Mapping[str, str]]:

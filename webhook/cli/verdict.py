@@ -9,15 +9,14 @@ import click
 from webhook import names
 
 if TYPE_CHECKING:
-    from webhook.cli.decisions import Replicas
+    from webhook.admission.decision import Decision
     from webhook.cli.workloads.template import PodTemplate
 
 _COLOURS = {"placed": "green", "rejected": "red", "left-alone": "yellow"}
 
 
-def verdict(replicas: Replicas) -> str:
+def verdict(decision: Decision) -> str:
     """What becomes of the pods, in a few words."""
-    decision = replicas.decision
     match decision.result:
         case "placed":
             return f"placed by {', '.join(decision.policies) or 'its own request'}"
@@ -32,9 +31,9 @@ def verdict(replicas: Replicas) -> str:
     return "not part of a run: left as it is"
 
 
-def coloured(replicas: Replicas, text: str) -> str:
+def coloured(decision: Decision, text: str) -> str:
     """`text` in the colour of what becomes of the pods."""
-    return click.style(text, fg=_COLOURS.get(replicas.decision.result))
+    return click.style(text, fg=_COLOURS.get(decision.result))
 
 
 def cure(template: PodTemplate) -> str:

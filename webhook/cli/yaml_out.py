@@ -44,3 +44,16 @@ def yaml_text(value: Any) -> str:
 def yaml_documents(values: Iterable[Any]) -> str:
     """Documents, one after the other, as `kubectl apply -f` takes them."""
     return "---\n".join(map(yaml_text, values))
+
+
+def yaml_line(value: Any) -> str:
+    """A value in one line: {pool: gpu}, [a, b], or a plain word."""
+    text: str = yaml.dump(
+        value,
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=_ANY_WIDTH,
+        default_flow_style=True,
+    )
+    return text.removesuffix("\n").removesuffix("\n...")

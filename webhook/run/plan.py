@@ -10,7 +10,7 @@ from webhook.run import deployments, mounts, services
 from webhook.run.devices import gpus
 from webhook.run.drafts import Draft, drafts
 from webhook.run.gang import Gang, Shared
-from webhook.run.mould import mould
+from webhook.run.mould import mould as mould_of
 from webhook.run.observed import Needs
 from webhook.run.ownership import labels
 from webhook.run.rendezvous.table import share, tell
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.placement.shapes import JsonObject
+    from webhook.run.gang import Told
     from webhook.run.model import Run
     from webhook.run.mould import Mould
 
@@ -48,9 +49,16 @@ class Plan:
 
     def pod(self, role: str, index: int, attempt: int) -> JsonObject:
         """The pod of one replica: a v1.Pod."""
-        own = self.special.get((role, index)) or self.moulds[role]
-        told = tell(self.gang, role, index)
-        return own.pod(self.gang.pod(role, index), index, attempt, told)
+        name = self.gang.pod(role, index)
+        return self.mould(role, index).pod(name, index, attempt, self.told(role, index))
+
+    def mould(self, role: str, index: int) -> Mould:
+        """What the replica shares with those that are like it."""
+        return self.special.get((role, index)) or self.moulds[role]
+
+    def told(self, role: str, index: int) -> Told:
+        """What the replica is told of the others."""
+        return tell(self.gang, role, index)
 
     def service(self) -> JsonObject:
         """The run's v1.Service: headless, or before the Deployment of a run that stays."""
@@ -96,7 +104,7 @@ def plan(run: Run, *, cluster_domain: str = "") -> Plan:
     if problems:
         raise InvalidRun(problems)
     moulds = {
-        (draft.role, draft.index): mould(
+        (draft.role, draft.index): mould_of(
             run,
             draft.role,
             draft.template,

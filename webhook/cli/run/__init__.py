@@ -11,6 +11,8 @@ from webhook.cli.lazy import LazyGroup
 # Each is the attribute `command` of the module of its name in this package.
 COMMANDS: Final[dict[str, str]] = {
     "convert": "A Polyaxonfile as a Run.",
+    "preview": "What a Run would become, without a cluster.",
+    "status": "How a Run is: its phase and why, its replicas, its last failure.",
 }
 
 

@@ -1,0 +1,227 @@
+"""`fairlead run preview` shows every pod of a Run, what it is told, and who placed it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.files import NODES, Files
+from tests.policy_tests.writing import CLASS, policy
+from webhook import names
+from webhook.cli.run.preview import command
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "run-preview.txt"
+RUN = """\
+apiVersion: fairlead.dev/v1alpha1
+kind: Run
+metadata: {name: mnist, namespace: research}
+spec:
+  kind: experiment
+  framework: tensorflow
+  environment:
+    nodeSelector: {pool: spot}
+    labels: {team: vision}
+  template:
+    spec:
+      containers:
+      - {name: main, image: "mnist:1"}
+  replicas:
+    master:
+      environment: {capacity: [{class: spot, mode: Prefer}]}
+    worker:
+      count: 7
+      resources: {limits: {nvidia.com/gpu: 1}}
+      environment: {tolerations: [{key: gpu, operator: Exists}]}
+      byIndex:
+      - index: 2
+        resources: {limits: {nvidia.com/gpu: 4}}
+        environment: {patchStrategy: Replace, nodeSelector: {pool: large}}
+    ps: {count: 3}
+"""
+NOTEBOOK = """\
+apiVersion: fairlead.dev/v1alpha1
+kind: Run
+metadata: {name: lab}
+spec:
+  kind: notebook
+  template:
+    spec:
+      containers: [{name: main, image: "lab:1", ports: [{containerPort: 8888}]}]
+"""
+MPI = """\
+apiVersion: fairlead.dev/v1alpha1
+kind: Run
+metadata: {name: pi}
+spec:
+  framework: mpi
+  template: {spec: {containers: [{name: main, image: "mpi:1"}]}}
+  replicas: {launcher: {}, worker: {count: 2}}
+"""
+REJECTING = CLASS + policy(
+    "no-large-pool",
+    "match: {roles: [worker]}, requirements: {nodeSelector: {pool: spot}}",
+)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    """A folder with policies and nodes."""
+    return Files(tmp_path, command)
+
+
+def preview(files: Files, *arguments: str | Path) -> str:
+    """What is printed of files that are right; their folder's name is left out."""
+    result = files.run(*arguments)
+    assert (result.exit_code, result.stderr) == (0, "")
+    return result.stdout.replace(f"{files.folder}/", "")
+
+
+def test_a_preview_is_as_the_golden_file_has_it(files: Files) -> None:
+    """To the letter: replicas that are alike together, their placement, who set it, and what they
+    are told."""
+    run, policies = files.write("run.yaml", RUN), files.folder / "policies.yaml"
+    nodes = files.write("nodes.yaml", NODES)
+    text = preview(files, "-f", run, "--policies", policies, "--nodes", nodes)
+    assert text == GOLDEN.read_text()
+
+
+def test_without_policies_it_shows_what_the_run_asks_for(files: Files) -> None:
+    """And says so."""
+    result = files.run("-f", files.write("run.yaml", RUN))
+    assert result.exit_code == 0
+    assert result.stderr == "note: without --policies, placement is what the Run itself asks for\n"
+    assert "  master 0: as the run asks\n" in result.stdout
+    assert "Fields" not in result.stdout
+
+
+def test_a_rejected_replica_is_told_and_is_a_failure(files: Files) -> None:
+    """Worker 2 alone asks for another pool: exit code 1, with the reason in both streams."""
+    policies = files.write("policies.yaml", REJECTING)
+    result = files.run("-f", files.write("run.yaml", RUN), "--policies", policies)
+    assert result.exit_code == 1
+    assert "  worker 0-1, 3-6 (6 pods): unchanged: it is as no-large-pool" in result.stdout
+    assert "  worker 2: rejected\n" in result.stdout
+    assert "    because       policy no-large-pool: " in result.stdout
+    assert result.stderr.startswith(
+        "rejected: Run/mnist in research, worker 2: fairlead: policy no-large-pool: "
+        "requirements.nodeSelector[pool]: must be 'spot'"
+    )
+
+
+def test_yaml_has_every_object_as_it_would_be(files: Files) -> None:
+    """ConfigMap, Service, then each pod by itself, with the webhook's patch; none is rejected."""
+    policies = files.write("policies.yaml", REJECTING)
+    run = files.write("run.yaml", RUN)
+    result = files.run("-f", run, "--policies", policies, "-o", "yaml")
+    assert result.exit_code == 1
+    objects = list(yaml.safe_load_all(result.stdout))
+    assert [each["kind"] for each in objects] == ["Service"] + ["Pod"] * 10
+    found = [each["metadata"]["name"] for each in objects[1:]]
+    workers = [f"mnist-worker-{index}" for index in (0, 1, 3, 4, 5, 6)]
+    assert found == ["mnist-master-0", *workers, *(f"mnist-ps-{index}" for index in range(3))]
+    assert names.PLACEMENT in objects[2]["metadata"]["annotations"]
+    assert 'index":6,"type":"worker"' in str(objects[7]["spec"]["containers"][0]["env"])
+
+
+def test_json_has_the_reasons_too(files: Files) -> None:
+    """Of each kind of replica the first pod, the decision and what it is told."""
+    run, policies = files.write("run.yaml", RUN), files.folder / "policies.yaml"
+    nodes = files.folder / "nodes.yaml"
+    text = preview(files, "-f", run, "--policies", policies, "--nodes", nodes, "-o", "json")
+    found: dict[str, Any] = json.loads(text)
+    (shown,) = found["runs"]
+    assert shown["place"] == "run.yaml:1:1"
+    assert [(each["role"], each["indexes"]) for each in shown["replicas"]] == [
+        ("master", [0]),
+        ("worker", [0, 1, 3, 4, 5, 6]),
+        ("worker", [2]),
+        ("ps", [0, 1, 2]),
+    ]
+    worker = shown["replicas"][1]
+    assert worker["policies"] == ["workers-on-spot"]
+    assert worker["trace"][0]["outcome"] == "set"
+    assert worker["nodes"] == ["spot-1", "spot-2"]
+    assert worker["pod"]["metadata"]["name"] == "mnist-worker-0"
+    assert json.loads(worker["variables"]["TF_CONFIG"])["task"] == {"type": "worker", "index": 0}
+
+
+def test_a_notebook_is_shown_with_its_deployment_and_address(files: Files) -> None:
+    """Its pod is the one that the Deployment makes."""
+    run, policies = files.write("run.yaml", NOTEBOOK), files.folder / "policies.yaml"
+    assert preview(files, "-f", run, "--policies", policies, "-n", "team-a") == (
+        "Run/lab in team-a: notebook, 1 pod\n"
+        "  from        run.yaml:1:1\n"
+        "  Deployment  lab, of one pod, which is recreated\n"
+        "  Service     lab, port 8888\n"
+        "  address     http://lab.team-a.svc:8888\n"
+        "\n"
+        "  the Deployment's pod: unchanged: no policy matches\n"
+        "    container  main, lab:1\n"
+    )
+    objects = yaml.safe_load_all(
+        preview(files, "-f", run, "--policies", policies, "--output", "yaml")
+    )
+    assert [each["kind"] for each in objects] == ["Service", "Deployment", "Pod"]
+
+
+def test_files_and_keys_that_replicas_share_are_shown(files: Files) -> None:
+    """With where they are mounted; and the command of a worker that has none."""
+    result = files.run("-f", files.write("run.yaml", MPI), "--cluster-domain", "example.org")
+    assert "  ConfigMap  pi-rendezvous: hostfile, ssh_config, at /etc/fairlead\n" in result.stdout
+    assert "  Secret     pi-ssh: SSH keys, at /root/.ssh\n" in result.stdout
+    assert "      command  /usr/sbin/sshd -De -o" in result.stdout
+    text = files.run("-f", "-", "--cluster-domain", "example.org", "-o", "yaml", stdin=MPI).stdout
+    first = next(iter(yaml.safe_load_all(text)))
+    assert first["data"]["hostfile"].startswith("pi-worker-0.pi.default.svc.example.org slots=1\n")
+
+
+def test_a_variable_of_the_containers_own_is_said_to_stay(files: Files) -> None:
+    """Or somebody would look for the framework's value in vain."""
+    own = 'image: "mnist:1", env: [{name: TF_CONFIG, value: "{}"}]'
+    result = files.run("-f", files.write("run.yaml", RUN.replace('image: "mnist:1"', own)))
+    assert "      TF_CONFIG  the container's own is kept\n" in result.stdout
+
+
+def test_what_policies_ask_of_a_namespace_has_to_be_given(files: Files) -> None:
+    """A note says so, and --namespaces answers."""
+    policies = files.write(
+        "policies.yaml",
+        CLASS
+        + policy(
+            "batch",
+            "match: {namespaceSelector: {matchLabels: {tier: batch}}}, "
+            "overrides: {nodeSelector: {tier: batch}}",
+        ),
+    )
+    run = files.write("run.yaml", RUN)
+    unknown = files.run("-f", run, "--policies", policies)
+    assert "the labels of namespace research are not known" in unknown.stderr
+    namespaces = files.write(
+        "namespaces.yaml",
+        "{apiVersion: v1, kind: Namespace, metadata: {name: research, labels: {tier: batch}}}",
+    )
+    text = preview(files, "-f", run, "--policies", policies, "--namespaces", namespaces)
+    assert "  ps 0-2 (3 pods): placed by batch\n" in text
+
+
+def test_several_runs_are_shown_one_after_the_other(files: Files) -> None:
+    """Of one file or of several."""
+    policies = files.folder / "policies.yaml"
+    both = files.write("runs.yaml", f"{NOTEBOOK}---\n{MPI}")
+    text = preview(files, "-f", both, "--policies", policies)
+    assert "\n\nRun/pi in default: job on mpi, 3 pods\n  from       runs.yaml:10:1\n" in text
+    objects = yaml.safe_load_all(preview(files, "-f", both, "--policies", policies, "-o", "yaml"))
+    assert [each["metadata"].get("name") for each in objects] == [
+        "lab",
+        "lab",
+        None,
+        "pi-rendezvous",
+        "pi",
+        "pi-launcher-0",
+        "pi-worker-0",
+        "pi-worker-1",
+    ]

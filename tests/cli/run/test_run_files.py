@@ -1,0 +1,68 @@
+"""Runs are read from files and planned; what is wrong with them is said in its line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from webhook.cli.run.run_files import Planned, read_plans
+from webhook.errors import InvalidDocuments, UnreadableInput
+
+RUN = """\
+apiVersion: fairlead.dev/v1alpha1
+kind: Run
+metadata: {name: NAME}
+spec:
+  template:
+    spec:
+      containers: [{name: main, image: "mnist:1"}]
+"""
+CLAIM = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}}\n"
+
+
+def read(folder: Path, text: str, namespace: str = "default") -> list[Planned]:
+    """The Runs of a file run.yaml."""
+    path = folder / "run.yaml"
+    path.write_text(text)
+    return read_plans([path], namespace, "")
+
+
+def test_every_run_of_a_file_is_planned_and_other_objects_are_passed_over(tmp_path: Path) -> None:
+    """Each with its place."""
+    text = f"{RUN}---\n{CLAIM}---\n{RUN}"
+    found = read(tmp_path, text.replace("NAME", "a", 1).replace("NAME", "b"))
+    assert [each.plan.run.name for each in found] == ["a", "b"]
+    assert [each.place for each in found] == [
+        f"{tmp_path}/run.yaml:1:1",
+        f"{tmp_path}/run.yaml:11:1",
+    ]
+
+
+def test_a_run_that_names_no_namespace_gets_the_one_asked_for(tmp_path: Path) -> None:
+    """One that names the default namespace stays there."""
+    bare = RUN.replace("NAME", "a")
+    own = bare.replace("{name: a}", "{name: a, namespace: default}")
+    assert read(tmp_path, bare, "team-a")[0].plan.run.namespace == "team-a"
+    assert read(tmp_path, own, "team-a")[0].plan.run.namespace == "default"
+
+
+def test_what_no_pods_can_be_made_of_is_said_in_its_line(tmp_path: Path) -> None:
+    """Of all Runs at once, in order of place."""
+    text = RUN.replace("NAME", "a").replace("spec:\n      c", "spec:\n      hostname: h\n      c")
+    with pytest.raises(InvalidDocuments) as caught:
+        read(tmp_path, f"{text}---\n{RUN.replace('NAME', 'b').replace('image', 'imag')}")
+    first, second = str(caught.value).splitlines()
+    assert first.startswith(f"{tmp_path}/run.yaml:7:17: spec.template.spec.hostname: is 'h'")
+    assert second == (
+        f"{tmp_path}/run.yaml:16:7: spec.template.spec.containers: container 'main' has no "
+        "image; give it one"
+    )
+
+
+def test_files_without_a_run_are_an_error(tmp_path: Path) -> None:
+    """What is there instead is counted."""
+    with pytest.raises(UnreadableInput, match=r"no Run in there, only 2 PersistentVolumeClaims$"):
+        read(tmp_path, f"{CLAIM}---\n{CLAIM}")
+    with pytest.raises(UnreadableInput, match=r"no Run in there, nothing$"):
+        read(tmp_path, "")

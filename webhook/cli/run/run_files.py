@@ -1,0 +1,88 @@
+"""Runs from files, each with its plan; or everything that is wrong with them, in its line."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from webhook.cli.decisions import steps
+from webhook.errors import InvalidDocuments, InvalidRun, UnreadableInput
+from webhook.run import source
+from webhook.run.plan import Plan, plan
+from webhook.server.folder import read_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from webhook.policy.findings import Finding
+    from webhook.run.model import Run
+
+_STDIN: Final = "-"
+# The API server gives each Run an uid, by which its pods are selected; a file's has none yet.
+_NO_UID: Final = "00000000-0000-0000-0000-000000000000"
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A Run of a file; `place` is file:line:column."""
+
+    place: str
+    plan: Plan
+
+
+def read_plans(paths: Sequence[Path], namespace: str, cluster_domain: str) -> list[Planned]:
+    """The Runs in files, folders and standard input (`-`), in order.
+
+    `namespace` is for those that give none. Raises UnreadableInput, also if there is no Run, and
+    InvalidDocuments with every finding.
+    """
+    runs = source.read(_contents(paths))
+    documents = runs.sound()
+    if not documents:
+        counts = Counter(each.kind for each in runs.foreign)
+        there = ", ".join(f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in counts.items())
+        where = ", ".join(map(str, paths))
+        instead = f"only {there}" if there else "nothing"
+        raise UnreadableInput([f"{where}: no Run in there, {instead}"])
+    found: list[Planned] = []
+    findings: list[Finding] = []
+    for document in documents:
+        try:
+            planned = plan(_placed(document.model, namespace), cluster_domain=cluster_domain)
+        except InvalidRun as error:
+            findings += _findings(document, error)
+        else:
+            line, column = document.locate(())
+            found.append(Planned(f"{document.file}:{line}:{column}", planned))
+    if findings:
+        raise InvalidDocuments(sorted(findings))
+    return found
+
+
+def _contents(paths: Sequence[Path]) -> dict[str, bytes]:
+    files: dict[str, bytes] = {}
+    for path in paths:
+        if str(path) == _STDIN:
+            files["<stdin>"] = sys.stdin.buffer.read()
+        else:
+            files |= read_folder(path)
+    return files
+
+
+def _placed(run: Run, namespace: str) -> Run:
+    """The run as the API server would give it: in a namespace, and with an uid."""
+    meta = run.metadata
+    added = {
+        "namespace": meta.namespace if "namespace" in meta.model_fields_set else namespace,
+        "uid": meta.uid or _NO_UID,
+    }
+    return run.model_copy(update={"metadata": meta.model_copy(update=added)})
+
+
+def _findings(document: source.Document, error: InvalidRun) -> Iterator[Finding]:
+    for problem in error.problems:
+        path, _, what = problem.partition(": ")
+        yield document.finding(tuple(steps(path)), what)
