@@ -137,7 +137,7 @@ class Reconciler:
         if deleted or status == before:
             return False
         raw = stored.raw()
-        raw["status"] = status.model_dump(mode="json", by_alias=True, exclude_none=True)
+        raw["status"] = status.written()
         try:
             await self._objects.write_status(raw)
         except ClusterError as error:

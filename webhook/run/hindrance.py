@@ -36,7 +36,8 @@ def refused(refusals: Sequence[Refusal]) -> Hindrance | None:
 
 def unscheduled(pods: Sequence[OwnedPod], desired: int) -> Hindrance | None:
     """The pods for which the scheduler finds no node: "3 of 11 pods: 0/12 nodes match ..."."""
-    words = Counter(pod.unscheduled for pod in pods if pod.unscheduled)
+    # After its first sentence the scheduler speaks of preemption, which helps nobody here.
+    words = Counter(pod.unscheduled.partition(". ")[0] for pod in pods if pod.unscheduled)
     if words:
         return Hindrance("Unschedulable", _told(words, desired))
     gated = sum(1 for pod in pods if pod.gates)

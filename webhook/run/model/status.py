@@ -1,7 +1,7 @@
 """What the controller reports of a Run, and all that it remembers of it."""
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -13,6 +13,16 @@ Phase: TypeAlias = Literal[
 Time: TypeAlias = str
 # Sets of indexes as intervals: "0-3,5".
 Indexes: TypeAlias = str
+
+# What a role's status holds for the controller and not for people, by its outer names.
+_REMEMBERED: Final = (
+    "attempt",
+    "countsFrom",
+    "succeededIndexes",
+    "activeIndexes",
+    "countedUIDs",
+    "recovering",
+)
 
 
 class _Lenient(BaseModel):
@@ -118,3 +128,15 @@ class RunStatus(_Lenient):
     conditions: tuple[Condition, ...] = Field(
         default=(), description="What is true of the run, each with its reason."
     )
+
+    def written(self) -> dict[str, Any]:
+        """The status as the API server is to keep it: of what is remembered nothing that is empty.
+
+        `kubectl describe` shows every field that is there.
+        """
+        document = self.model_dump(mode="json", by_alias=True, exclude_none=True)
+        for role in document["replicas"].values():
+            for field in _REMEMBERED:
+                if not role[field]:
+                    del role[field]
+        return document
