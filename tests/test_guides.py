@@ -19,6 +19,8 @@ from webhook.identity import identify
 from webhook.policy.load import load
 from webhook.policy_tests.judge import judged
 from webhook.policy_tests.source import parse
+from webhook.run.model import Run
+from webhook.run.plan import plan
 
 ROOT = Path(__file__).parents[1]
 GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
@@ -67,6 +69,12 @@ def _check_pod(pod: Any) -> None:
     assert decide(Arrival(pod, "default", {}), policies, Cluster()).allowed
 
 
+def _check_run(document: Any) -> None:
+    """The Run is one, and pods can be made of it."""
+    run = Run.model_validate(document, by_alias=True, by_name=False)
+    assert plan(run).pod(next(iter(run.spec.roles)), 0, 0)
+
+
 @pytest.mark.parametrize("block", YAML.values(), ids=YAML.keys())
 def test_every_yaml_block_is_valid_and_every_test_in_it_passes(block: Block) -> None:
     """Policies load without a finding, tests pass over the policies before them."""
@@ -84,6 +92,9 @@ def test_every_yaml_block_is_valid_and_every_test_in_it_passes(block: Block) -> 
             for verdict in judged(document, policies)
         ]
         assert [(v.name, v.failures) for v in verdicts if not v.passed] == []
+    elif found == {"Run"}:
+        for run in yaml.safe_load_all(block.text):
+            _check_run(run)
     else:
         assert found == {"Pod"}
         for pod in yaml.safe_load_all(block.text):
