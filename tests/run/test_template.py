@@ -139,10 +139,15 @@ CASES: dict[str, tuple[Json, Json, Json]] = {
         ),
         spec(containers=[{"name": "main"}], volumes=[]),
     ),
-    "an item or a map is replaced by its directive": (
-        {"metadata": {"labels": {"a": "1"}}, **main(image="a", tty=True)},
-        {"metadata": {"labels": {"$patch": "replace", "b": "2"}}, **main(**{"$patch": "replace"})},
-        {"metadata": {"labels": {"b": "2"}}, **main()},
+    "a map is replaced by its directive": (
+        {"metadata": {"labels": {"a": "1"}}, **main(image="a")},
+        {"metadata": {"labels": {"$patch": "replace", "b": "2"}}},
+        {"metadata": {"labels": {"b": "2"}}, **main(image="a")},
+    ),
+    "a list is replaced by an item with the directive": (
+        spec(containers=[{"name": "main", "image": "a"}, {"name": "log", "image": "l"}]),
+        spec(containers=[{"$patch": "replace"}, {"name": "main", "image": "b"}]),
+        spec(containers=[{"name": "main", "image": "b"}]),
     ),
     "all of a spec is replaced by its directive": (
         {"metadata": {"labels": {"a": "1"}}, **main(image="a")},
@@ -160,6 +165,18 @@ CASES: dict[str, tuple[Json, Json, Json]] = {
         spec(containers="none"),
     ),
 }
+
+
+# What `kubectl patch` knows nothing of, or does otherwise, for the reasons in template.py.
+NOT_AS_KUBECTL = frozenset(
+    {
+        "containers go by name, keep their order, and new ones follow",
+        "variables go by name, and each is replaced whole",
+        "a volume keeps no other source beside its new one",
+        "spread constraints go by their pair",
+        "fields that nobody knows merge as maps and lists do",
+    }
+)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -82,6 +82,7 @@ def test_a_problem_says_where_and_what(template: Json, problem: str) -> None:
         spec_of(containers("main"), restartPolicy="Never", volumes=None, nodeSelector=None),
         spec_of(containers("main"), nodeSelector={"gone": None}),
         in_main(**{"$patch": "delete"}),
+        spec_of([{"$patch": "replace"}, *containers("main")]),
         spec_of([], novelField={"a": 1}),
     ],
 )

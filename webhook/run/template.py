@@ -2,12 +2,13 @@
 
 The rules are those of a strategic merge (k8s.io/api/core/v1, the tags patchStrategy and
 patchMergeKey; k8s.io/apimachinery/pkg/util/strategicpatch): maps merge, null removes, the lists
-below merge by their keys and keep their order, every other list is replaced. `$patch: delete`
-removes an item of such a list, and `$patch: replace` replaces an item or a map whole.
+below merge by their keys, every other list is replaced. `$patch: delete` removes an item of such a
+list, and `$patch: replace`, in a map or as an item, has the rest of the map or list replace all.
 
 Where kubectl compares with what was applied last, and so forgets an earlier source, the same comes
 about by replacing: a volume keeps only what the later one names (patchStrategy retainKeys), and a
-variable is replaced whole, for it has a value or a valueFrom.
+variable is replaced whole, for it has a value or a valueFrom. New items of a list follow those that
+are there, so that a sidecar never becomes the first container.
 """
 
 from __future__ import annotations
@@ -103,8 +104,12 @@ def _has_objects(value: Any) -> bool:
 def _list(
     base: Sequence[JsonObject], over: Sequence[JsonObject], key: MergeKey, path: tuple[str, ...]
 ) -> list[JsonObject]:
+    if any(item.get(DIRECTIVE) == REPLACE for item in over):
+        base = []
     result = {_key(item, key): item for item in base}
     for item in over:
+        if item.get(DIRECTIVE) == REPLACE:
+            continue
         own = _key(item, key)
         if item.get(DIRECTIVE) == DELETE:
             result.pop(own, None)

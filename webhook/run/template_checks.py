@@ -106,7 +106,7 @@ def _containers(containers: object, at: Path, seen: dict[str, Path]) -> Iterator
     """`seen`: where each container's name was seen first; init containers share the names."""
     yield from _objects(containers, at)
     for position, container in enumerate(containers if isinstance(containers, list) else ()):
-        if not isinstance(container, dict):
+        if not isinstance(container, dict) or container.get(DIRECTIVE) == REPLACE:
             continue
         here = (*at, position)
         name = container.get("name")
