@@ -2,7 +2,8 @@
 
 Written from Ray 2.60.0: `init` in `ray/_private/worker.py` (an address with a scheme is Ray
 Client's), `canonicalize_bootstrap_address` in `ray/_private/services.py` (host:port),
-`get_address_for_submission_client` in `ray/dashboard/utils.py`.
+`get_address_for_submission_client` in `ray/dashboard/utils.py`. `ray.init()` of 2.60.0 took either
+form from the variable; no cluster was there for it to connect to.
 """
 
 from __future__ import annotations
