@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import time
 from collections.abc import Iterator
+from itertools import islice
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 from urllib.parse import quote
@@ -17,7 +18,6 @@ from webhook.sandbox.control_plane import ControlPlane
 
 # Metadata alone: whole pods would cost the API server and us more, in all arms alike.
 _ACCEPT: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-_ADDED: Final = b'{"type":"ADDED"'
 
 
 class Created(NamedTuple):
@@ -37,21 +37,16 @@ class PodWatch:
     def __init__(
         self, plane: ControlPlane, namespace: str, selector: str, patience: float = 60
     ) -> None:
-        path = f"/api/v1/namespaces/{namespace}/pods"
-        listed = plane.api.get(f"{path}?limit=1")
-        version = listed["metadata"]["resourceVersion"]
+        self._path = f"/api/v1/namespaces/{namespace}/pods"
+        self._selector = quote(selector)
+        self._version = plane.api.get(f"{self._path}?limit=1")["metadata"]["resourceVersion"]
         self._connection = http.client.HTTPSConnection(
             "127.0.0.1",
             plane.layout.ports["kube-apiserver"],
             timeout=patience,
             context=administrator(plane),
         )
-        query = f"watch=1&resourceVersion={version}&labelSelector={quote(selector)}"
-        self._connection.request("GET", f"{path}?{query}", headers={"Accept": _ACCEPT})
-        # Only when the headers are there does the watch count.
-        self._response = self._connection.getresponse()
-        if self._response.status != http.HTTPStatus.OK:
-            raise ConnectionError(f"the watch was refused: {self._response.read()[:500]!r}")
+        self._response = self._watch()
 
     def __enter__(self) -> Self:
         return self
@@ -64,29 +59,39 @@ class PodWatch:
     ) -> None:
         self._connection.close()
 
-    def arrivals(self, count: int) -> list[float]:
-        """When each of the next `count` pods' creations came, by time.perf_counter().
+    def created(self, count: int) -> list[Created]:
+        """The next `count` pods that are created, in order; returns once all are there.
 
         Raises TimeoutError if nothing happens for too long.
         """
-        times: list[float] = []
-        for line in self._lines():
-            if line.startswith(_ADDED):
-                times.append(time.perf_counter())
-                if len(times) == count:
-                    break
-        return times
+        return list(islice(self._created(), count))
 
-    def created(self) -> Iterator[Created]:
-        """The pods that are created, one after the other, for as long as the caller asks."""
-        for line in self._lines():
-            at = time.perf_counter()
-            if line.startswith(_ADDED):
-                metadata = orjson.loads(line)["object"]["metadata"]
-                yield Created(metadata["name"], metadata["uid"], at)
+    def _created(self) -> Iterator[Created]:
+        while True:
+            lines = Lines()
+            while chunk := self._response.read1(65536):
+                at = time.perf_counter()
+                for line in lines.feed(chunk):
+                    event = orjson.loads(line)
+                    if event["type"] == "ERROR":
+                        raise ConnectionError(f"the watch broke: {line[:500]!r}")
+                    metadata = event["object"]["metadata"]
+                    self._version = metadata["resourceVersion"]
+                    if event["type"] == "ADDED":
+                        yield Created(metadata["name"], metadata["uid"], at)
+            # On a busy machine the API server ends a watch that it finds slow.
+            self._connection.close()
+            self._response = self._watch()
 
-    def _lines(self) -> Iterator[bytes]:
-        lines = Lines()
-        while chunk := self._response.read1(65536):
-            yield from lines.feed(chunk)
-        raise ConnectionError("the API server ended the watch")
+    def _watch(self) -> http.client.HTTPResponse:
+        """Begin to watch where the last one ended. Only when the headers are there it counts."""
+        query = f"watch=1&timeoutSeconds=3600&resourceVersion={self._version}"
+        self._connection.request(
+            "GET",
+            f"{self._path}?{query}&labelSelector={self._selector}",
+            headers={"Accept": _ACCEPT},
+        )
+        response = self._connection.getresponse()
+        if response.status != http.HTTPStatus.OK:
+            raise ConnectionError(f"the watch was refused: {response.read()[:500]!r}")
+        return response

@@ -96,7 +96,7 @@ def _one(arena: RunsArena, arm: str, name: str, count: int) -> _One:
         status, body = connection.ask(request)
         if status != 201:
             raise RuntimeError(f"answered {status}: {body[:1000].decode(errors='replace')}")
-        times = [at - began for at in watch.arrivals(count)]
+        times = [one.at - began for one in watch.created(count)]
         cpu = {who: (cpu_ms(pid) - before[who]) / count for who, pid in watched.items()}
         resident = resident_mib(watched[CONTROLLER])
         arena.clear(arm, name)

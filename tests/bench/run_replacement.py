@@ -25,7 +25,6 @@ def measure(arena: RunsArena, count: int, say: Callable[[str], None]) -> list[fl
     """
     runs = [f"replaced-{number}" for number in range(count)]
     failed: dict[str, float] = {}
-    created: dict[str, float] = {}
     with arena.connect() as connection:
         arena.create_runs([gangs.run(run, {"master": 1}, _LABEL) for run in runs], _LABEL, count)
         kubelet.say_to_all(arena.connect, [f"{run}-master-0" for run in runs], kubelet.running())
@@ -37,10 +36,7 @@ def measure(arena: RunsArena, count: int, say: Callable[[str], None]) -> list[fl
                 failed[pod] = time.perf_counter()
                 kubelet.say(connection, pod, kubelet.ended(1))
                 time.sleep(_BETWEEN)
-            for one in watch.created():
-                created[one.name] = one.at
-                if len(created) == count:
-                    break
+            created = {one.name: one.at for one in watch.created(count)}
     beyond = [(created[pod] - failed[pod] - FIRST) * 1000 for pod in failed]
     say(f"ms beyond the backoff: {sorted(round(one) for one in beyond)}")
     arena.clear_runs(runs, _LABEL)
