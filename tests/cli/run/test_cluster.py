@@ -1,0 +1,89 @@
+"""Finding one Run, and saying where it may be if it is not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.run.scripted_cluster import RUNS, Cluster, run_object, served
+from tests.kube.fake_api import Answer, Request
+from webhook import names
+from webhook.errors import ClusterError, FairleadError
+
+EVERYWHERE = f"/apis/{names.API_VERSION}/{names.RUNS}"
+
+
+async def absent(_: Request, answer: Answer) -> None:
+    await answer.status(404, "NotFound", "the server could not find the requested resource")
+
+
+async def forbidden(_: Request, answer: Answer) -> None:
+    await answer.status(403, "Forbidden", "you may not")
+
+
+def failure(cluster: Cluster, folder: Path, name: str) -> str:
+    """What `fairlead run status NAME` says, there being no such Run."""
+    with served(cluster, folder) as call:
+        done = call("status", name)
+    assert done.exit_code == 1
+    assert isinstance(done.exception, FairleadError)
+    return str(done.exception)
+
+
+def test_a_name_that_is_nearly_right_is_told_the_right_one(tmp_path: Path) -> None:
+    """Of the same namespace."""
+    cluster = Cluster()
+    cluster.add(RUNS, run_object("mnist"), run_object("other"))
+    said = failure(cluster, tmp_path, "mnits")
+    assert said == "run mnits: not found in namespace default. Did you mean mnist?"
+
+
+def test_a_run_of_another_namespace_is_told_with_the_namespace(tmp_path: Path) -> None:
+    """So that one need only add -n."""
+    cluster = Cluster()
+    elsewhere = run_object("mnist")
+    elsewhere["metadata"]["namespace"] = "research"
+    cluster.add(RUNS.replace("/default/", "/research/"), elsewhere)
+    said = failure(cluster, tmp_path, "mnist")
+    assert said.endswith("but in research: try -n research")
+
+
+def test_who_may_not_look_elsewhere_is_told_what_is_here(tmp_path: Path) -> None:
+    """And no error hides that the run was not found."""
+    cluster = Cluster(answers={EVERYWHERE: forbidden})
+    cluster.add(RUNS, run_object("zebra"), run_object("aardvark"))
+    said = failure(cluster, tmp_path, "mnist")
+    assert "there are aardvark, zebra" in said
+    assert "kubectl get runs -A" in said
+
+
+def test_a_cluster_that_knows_no_runs_is_told_so(tmp_path: Path) -> None:
+    """The definition is not installed, or it is the wrong cluster."""
+    said = failure(Cluster(answers={RUNS: absent}), tmp_path, "mnist")
+    assert "runs.fairlead.dev is not installed" in said
+
+
+@pytest.mark.parametrize("path", [f"{RUNS}/mnist", RUNS])
+def test_what_is_forbidden_is_told_as_the_api_server_says_it(tmp_path: Path, path: str) -> None:
+    """Whether it is the Run, or the list of Runs that would help to find it."""
+    with served(Cluster(answers={path: forbidden}), tmp_path) as call:
+        done = call("status", "mnist")
+    assert isinstance(done.exception, ClusterError)
+    assert "403 Forbidden: you may not" in str(done.exception)
+
+
+def test_without_a_kubeconfig_that_of_the_home_directory_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As kubectl does; $KUBECONFIG goes before it."""
+    from webhook.cli.run import cluster
+
+    (tmp_path / ".kube").mkdir()
+    file = tmp_path / ".kube" / "config"
+    file.write_text("")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    assert cluster.usual_kubeconfig() == file
+    monkeypatch.setenv("KUBECONFIG", "elsewhere")
+    assert cluster.usual_kubeconfig() is None

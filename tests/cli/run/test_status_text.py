@@ -1,0 +1,162 @@
+"""How a run is told to people."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+import pytest
+
+from webhook.cli.run.replicas import Replica
+from webhook.cli.run.report import Report
+from webhook.cli.run.status_text import lines
+from webhook.run.model import RunStatus
+
+NOW = datetime(2026, 8, 1, 13, tzinfo=UTC)
+HOUR_AGO = "2026-08-01T12:00:00Z"
+
+
+def report(
+    *replicas: Replica, behind: bool = False, deleted: bool = False, **status: Any
+) -> Report:
+    return Report(
+        namespace="research",
+        name="mnist",
+        kind="experiment",
+        framework="tensorflow",
+        created=HOUR_AGO,
+        behind=behind,
+        deleted=deleted,
+        status=RunStatus.model_validate({"observedGeneration": 1, **status}),
+        replicas=replicas,
+    )
+
+
+def text(told: Report, *, everything: bool = False) -> list[str]:
+    return [click.unstyle(line) for line in lines(told, NOW, everything=everything)]
+
+
+def condition(kind: str, status: str, reason: str = "Why", message: str = "") -> dict[str, str]:
+    return {
+        "type": kind,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": HOUR_AGO,
+    }
+
+
+def test_the_first_line_says_how_it_is() -> None:
+    """Name, phase, and why; a long message stands below."""
+    assert text(report(phase="Running", message="3 run"))[0] == "mnist: Running, 3 run"
+    first, second, *_ = text(report(phase="Pending", message="because " * 20))
+    assert first == "mnist: Pending"
+    assert second.startswith("  because because")
+
+
+def test_the_head_has_what_is_known_and_nothing_else() -> None:
+    """No zeros and no dashes."""
+    assert text(report(phase="Running", message="fine"))[1:] == [
+        "  namespace  research",
+        "  kind       experiment, tensorflow",
+        "  created    1h ago",
+    ]
+    over = text(
+        report(
+            phase="Succeeded",
+            startTime=HOUR_AGO,
+            completionTime="2026-08-01T12:30:00Z",
+            duration="30m",
+            restarts=2,
+            disruptions=1,
+            address="mnist.research:80",
+        )
+    )
+    assert over[4:] == [
+        "  took         30m",
+        "  ended        30m ago",
+        "  restarts     2",
+        "  disruptions  1",
+        "  address      mnist.research:80",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (report(observedGeneration=0), "no controller has looked at it yet"),
+        (report(behind=True, message="3 run"), "3 run (its last change has not been looked at"),
+        (report(deleted=True), "is being deleted"),
+    ],
+)
+def test_a_status_that_is_not_current_is_told(told: Report, said: str) -> None:
+    """Else one would believe it."""
+    assert said in " ".join(line.strip() for line in text(told))
+
+
+def test_only_conditions_that_matter_are_told() -> None:
+    """What is not as it should be; and of a run that has ended only how."""
+    conditions = [
+        condition("Created", "True"),
+        condition("Scheduled", "False", "Unschedulable", "no node"),
+        condition("Ready", "False", "NotReady"),
+        condition("Suspended", "False"),
+    ]
+    shown = [line.split() for line in text(report(phase="Pending", conditions=conditions))]
+    assert ["Scheduled", "False", "Unschedulable", "1h", "ago:", "no", "node"] in shown
+    assert not any(line[:1] in (["Created"], ["Suspended"]) for line in shown)
+    ended = report(phase="Failed", conditions=[*conditions, condition("Failed", "True", "BackOff")])
+    assert [each.type for each in ended.telling_conditions] == ["Failed"]
+
+
+def test_roles_are_counted_in_a_table() -> None:
+    """In the order of the status."""
+    counts = {"desired": 7, "active": 6, "ready": 5, "succeeded": 1, "failed": 2, "restarts": 3}
+    shown = text(report(replicas={"worker": {**counts, "disruptions": 4}}))
+    assert shown[-1].split() == ["worker", "7", "6", "5", "1", "2", "3", "4"]
+
+
+def test_columns_in_which_nothing_stands_are_left_out() -> None:
+    """Who may not see nodes' labels sees no empty columns."""
+    plain = Replica("worker", 0, "mnist-worker-0", "Running", "node-1")
+    assert text(report(plain))[-2].split() == ["replica", "state", "node"]
+    full = Replica("worker", 1, "p", "Running", "node-1", pool="a", capacity="spot")
+    assert text(report(plain, full))[-3].split() == ["replica", "state", "node", "pool", "capacity"]
+
+
+def test_of_a_large_run_those_that_are_alike_are_put_together() -> None:
+    """Those that are not fine first, and all of them with --all."""
+    many = [Replica("worker", n, f"p{n}", "Running", f"node-{n % 7}") for n in range(1000)]
+    many[5] = Replica("worker", 5, "p5", "Pending", note="0/12 nodes are available")
+    many[7] = Replica("worker", 7, "", "Waiting", downs=2, since=HOUR_AGO)
+    shown = text(report(*many))
+    assert [" ".join(line.split()) for line in shown[-3:]] == [
+        "worker-5 Pending 0/12 nodes are available",
+        "worker-7 Waiting went down 2 times in a row, last 1h ago",
+        "worker 0-4,6,8-999 Running 7 nodes",
+    ]
+    assert len(text(report(*many), everything=True)) == len(shown) - 3 + 1000
+
+
+def test_pods_without_a_role_keep_their_names() -> None:
+    """A notebook's pods are no replicas."""
+    pods = [Replica("", 0, f"nb-{n}", "Running", "node-1") for n in range(30)]
+    assert text(report(*pods))[-1] == "    nb-0, nb-1, nb-2 and 27 more  Running  node-1"
+
+
+def test_the_last_failure_is_told_with_its_last_lines() -> None:
+    """Twenty of them at most; a disruption is no failure of the program."""
+    failure = {
+        "replica": "mnist-worker-2",
+        "node": "node-1",
+        "exitCode": 1,
+        "reason": "Error",
+        "message": "\n".join(f"line {n}" for n in range(30)) + "\n",
+        "time": HOUR_AGO,
+    }
+    shown = text(report(lastFailure=failure))
+    assert shown[-21] == "    mnist-worker-2 went down on node-1, 1h ago: Error, exit code 1"
+    assert (shown[-20], shown[-1]) == ("    | line 10", "    | line 29")
+    gone = {"replica": "r", "reason": "NodeLost", "disruption": True, "time": HOUR_AGO}
+    assert text(report(lastFailure=gone))[-1] == "    r disrupted, 1h ago: NodeLost"

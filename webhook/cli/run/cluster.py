@@ -1,0 +1,120 @@
+"""How a command finds the cluster, and one Run in it."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+
+from webhook import names
+from webhook.errors import ClusterError, FairleadError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from webhook.kube.client import Client
+
+_GROUP: Final = f"/apis/{names.API_VERSION}"
+
+
+class NoSuchRun(FairleadError):
+    """There is no Run of that name in that namespace; the text says where there may be one."""
+
+
+class Target(NamedTuple):
+    """What the options say of the cluster; empty where they say nothing."""
+
+    kubeconfig: Path | None
+    context: str
+    namespace: str
+
+
+def target_options(function: Callable[..., None]) -> Callable[..., None]:
+    """The options that tell which cluster and which namespace, as kubectl calls them."""
+    namespace = click.option(
+        "-n",
+        "--namespace",
+        default="",
+        metavar="NAME",
+        help="The Run's namespace. Default: that of the kubeconfig's context.",
+    )
+    kubeconfig = click.option(
+        "--kubeconfig",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="The cluster. Default: $KUBECONFIG, else ~/.kube/config, else the cluster that this "
+        "pod runs in.",
+    )
+    context = click.option(
+        "--context", default="", metavar="NAME", help="A context of the kubeconfig."
+    )
+    return namespace(kubeconfig(context(function)))
+
+
+@asynccontextmanager
+async def connected(target: Target) -> AsyncIterator[tuple[Client, str]]:
+    """A client of the cluster, and the namespace that is meant. Raises ClusterError."""
+    # The Kubernetes client takes its time to be imported; --help does without.
+    from webhook.kube.client import connect
+    from webhook.kube.config import default_namespace
+
+    kubeconfig = target.kubeconfig or usual_kubeconfig()
+    namespace = target.namespace or default_namespace(kubeconfig, context=target.context)
+    async with connect(kubeconfig, context=target.context) as client:
+        yield client, namespace
+
+
+def usual_kubeconfig() -> Path | None:
+    """Where kubectl looks last; None if $KUBECONFIG is set, or there is no such file."""
+    usual = Path.home() / ".kube" / "config"
+    return usual if not os.environ.get("KUBECONFIG") and usual.is_file() else None
+
+
+def pods_path(namespace: str) -> str:
+    """The pods of a namespace."""
+    return f"/api/v1/namespaces/{namespace}/pods"
+
+
+async def fetch_run(client: Client, namespace: str, name: str) -> dict[str, Any]:
+    """The raw Run. Raises ClusterError; if there is none, NoSuchRun with the cure."""
+    collection = f"{_GROUP}/namespaces/{namespace}/{names.RUNS}"
+    try:
+        return await client.get(f"{collection}/{name}")
+    except ClusterError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+    try:
+        here = await client.list(collection, lambda run: str(run["metadata"]["name"]))
+    except ClusterError as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            raise NoSuchRun(
+                f"this cluster knows no Runs: the CustomResourceDefinition {names.RUNS}."
+                f"{names.GROUP} is not installed. Is it the right cluster? kubectl config"
+                " current-context tells"
+            ) from None
+        raise
+    raise NoSuchRun(await _absent(client, namespace, name, here.items))
+
+
+async def _absent(client: Client, namespace: str, name: str, here: list[str]) -> str:
+    said = f"run {name}: not found in namespace {namespace}"
+    if near := difflib.get_close_matches(name, here, 3):
+        return f"{said}. Did you mean {' or '.join(near)}?"
+    elsewhere: list[str] = []
+    try:
+        everywhere = await client.list(
+            f"{_GROUP}/{names.RUNS}",
+            lambda run: (str(run["metadata"]["namespace"]), str(run["metadata"]["name"])),
+        )
+        elsewhere = [place for place, one in everywhere.items if one == name]
+    except ClusterError:
+        pass  # not everybody may look into every namespace
+    if elsewhere:
+        return f"{said}, but in {' and '.join(elsewhere)}: try -n {elsewhere[0]}"
+    there = f"; there {'is' if len(here) == 1 else 'are'} {', '.join(sorted(here)[:5])}"
+    return f"{said}{there if here else ''}. kubectl get runs -A lists all that you may see"

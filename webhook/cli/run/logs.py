@@ -1,0 +1,180 @@
+"""`fairlead run logs`: what the replicas of a Run write."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from webhook.cli.run.cluster import (
+    NoSuchRun,
+    Target,
+    connected,
+    fetch_run,
+    pods_path,
+    target_options,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from webhook.cli.run.log_sources import Source, Wanted
+    from webhook.kube.client import Client
+    from webhook.run.model import RunStatus
+
+
+@click.command("logs")
+@click.argument("name")
+@target_options
+@click.option("--role", metavar="ROLE", help="Only the replicas of this role, such as worker.")
+@click.option(
+    "--index", type=click.IntRange(0), metavar="N", help="Only the replicas of this index."
+)
+@click.option(
+    "-c",
+    "--container",
+    default="",
+    metavar="NAME",
+    help="The container. Default: the main container.",
+)
+@click.option(
+    "-f",
+    "--follow",
+    is_flag=True,
+    help="Go on until the Run ends, with the logs of pods that come later too.",
+)
+@click.option(
+    "--tail",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Only so many of the last lines of each log. Default: all.",
+)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    name: str,
+    namespace: str,
+    kubeconfig: Path | None,
+    context: str,
+    role: str | None,
+    index: int | None,
+    container: str,
+    follow: bool,
+    tail: int | None,
+) -> None:
+    """Print what the replicas of the Run NAME write, each line with its replica before it.
+
+    Without --follow one replica's log comes after the other's, by role and index. With it lines
+    come as they are written, each replica's in order; up to 64 replicas can be followed. Which
+    replicas have no log, and why, is said on stderr.
+
+    \b
+    Examples:
+      fairlead run logs mnist
+      fairlead run logs mnist --role worker --index 2 --tail 50
+      fairlead run logs mnist -f | grep loss
+
+    \b
+    Exit codes:
+      0  every log that is there was printed
+      1  no such Run or replica, no log at all, or one that could not be read to its end
+      2  wrong usage
+    """
+    from webhook.cli.run.log_sources import Wanted
+
+    target = Target(kubeconfig, context, namespace)
+    wanted = Wanted(role, index, container)
+    try:
+        fine = asyncio.run(_print(target, name, wanted, follow=follow, tail=tail))
+    except KeyboardInterrupt:
+        sys.exit(130)
+    if not fine:
+        ctx.exit(1)
+
+
+async def _print(
+    target: Target, name: str, wanted: Wanted, *, follow: bool, tail: int | None
+) -> bool:
+    """Print the logs; whether every one could be read, and there was one."""
+    from webhook.cli.run import log_sources
+    from webhook.cli.run.log_reading import FOLLOWED, LogReader
+    from webhook.cli.run.log_text import Prefixes
+    from webhook.errors import FairleadError
+    from webhook.run.model import RunStatus
+
+    async with connected(target) as (client, namespace):
+        run = await fetch_run(client, namespace, name)
+        status = RunStatus.model_validate(run.get("status") or {})
+        log_sources.check(run, status, wanted)
+        found = await _sources(client, namespace, run, wanted)
+        missing = list(log_sources.without_pods(status, found, wanted))
+        for replicas, why in missing:
+            click.echo(f"{replicas}: {why}", err=True)
+        if follow and len(found) > FOLLOWED:
+            raise FairleadError(
+                f"run {name}: {len(found)} logs are too many to follow, {FOLLOWED} can be at a"
+                " time: choose some by --role and --index, or leave --follow"
+            )
+        if not found and not follow:
+            if not missing:
+                click.echo(f"run {name}: there are no pods yet", err=True)
+            return False
+
+        async def look() -> tuple[list[Source], bool]:
+            return await _now(client, namespace, run, wanted)
+
+        names = [*(source.name for source in found), *_names(status, wanted)]
+        prefixes = Prefixes(names, coloured=sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+        reader = LogReader(client, namespace, tail)
+        fine = True
+        async with aclosing(reader.follow(look) if follow else reader.read(found)) as pieces:
+            async for piece in pieces:
+                if piece.lines:
+                    # The lines' own colours are theirs, wherever they go.
+                    text = prefixes.put(piece.source.name, piece.lines)
+                    click.echo(text, nl=False, color=True)
+                if piece.problem:
+                    click.echo(f"{piece.source.name}: {piece.problem}", err=True)
+                    fine = fine and not piece.failed
+        return fine
+
+
+async def _sources(
+    client: Client, namespace: str, run: Mapping[str, Any], wanted: Wanted
+) -> list[Source]:
+    from webhook import names
+    from webhook.cli.run import log_sources
+
+    selector = f"{names.RUN_UID}={run['metadata']['uid']}"
+    query = {"labelSelector": selector}
+    pods = await client.list(pods_path(namespace), lambda pod: pod, query=query)
+    return log_sources.sources(run["metadata"]["name"], pods.items, wanted)
+
+
+async def _now(
+    client: Client, namespace: str, run: Mapping[str, Any], wanted: Wanted
+) -> tuple[list[Source], bool]:
+    """The logs there are now, and whether no more will come: the run has ended, or is gone."""
+    try:
+        # First the run: a pod that ended before it is in the list then.
+        current = await fetch_run(client, namespace, run["metadata"]["name"])
+    except NoSuchRun:
+        return [], True
+    gone = current["metadata"]["uid"] != run["metadata"]["uid"]
+    phase = (current.get("status") or {}).get("phase")
+    found = await _sources(client, namespace, run, wanted)
+    return found, gone or phase in ("Succeeded", "Failed")
+
+
+def _names(status: RunStatus, wanted: Wanted) -> list[str]:
+    """The longest names that may come; prefixes are made as wide."""
+    return [
+        f"{role}-{counts.desired - 1}"
+        for role, counts in status.replicas.items()
+        if wanted.role in (None, role)
+    ]

@@ -1,0 +1,212 @@
+"""How a run is, as text for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from webhook.cli.layout import shortened, table, wrapped
+from webhook.run import intervals, times
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
+
+    from webhook.cli.run.replicas import Replica
+    from webhook.cli.run.report import Report
+
+_COLOURS: Final = {
+    "Running": "green",
+    "Succeeded": "green",
+    "Starting": "yellow",
+    "Pending": "yellow",
+    "Restarting": "yellow",
+    "Waiting": "yellow",
+    "Missing": "yellow",
+    "Terminating": "yellow",
+    "Running, not ready": "yellow",
+    "Suspended": "cyan",
+    "Failed": "red",
+}
+# So many replicas have a line each; of a larger run those are put together that are alike.
+_FEW: Final = 24
+# The last lines of a failure, and no more than these.
+_LAST_LINES: Final = 20
+_ROLE_HEAD: Final = (
+    "role",
+    "desired",
+    "active",
+    "ready",
+    "succeeded",
+    "failed",
+    "restarts",
+    "disruptions",
+)
+_REPLICA_HEAD: Final = ("replica", "state", "node", "pool", "capacity", "note")
+
+
+def lines(report: Report, now: datetime, *, everything: bool = False) -> Iterator[str]:
+    """The report, line by line. With `everything` each replica has a line."""
+    status = report.status
+    phase = click.style(status.phase, fg=_COLOURS[status.phase], bold=True)
+    title = click.style(report.name, bold=True) + f": {phase}"
+    first, *more = wrapped(_message(report), 2)
+    if len(click.unstyle(title)) + len(first) + 3 > 100 or more:
+        yield title
+        yield from (f"  {line}" for line in (first, *more) if line)
+    else:
+        yield f"{title}, {first}" if first else title
+    yield from table(_head(report, now), 2)
+    sections = (
+        ("Conditions", _conditions(report, now)),
+        ("Roles", _roles(report)),
+        ("Replicas", _replicas(report.replicas, now, everything=everything)),
+    )
+    for section, rows in sections:
+        if rows:
+            yield ""
+            yield "  " + click.style(section, bold=True)
+            yield from table(rows, 4)
+    yield from _last_failure(report, now)
+
+
+def _message(report: Report) -> str:
+    if report.deleted:
+        return "is being deleted"
+    if not report.status.observed_generation:
+        return (
+            "no controller has looked at it yet. Is `fairlead controller` running? kubectl get"
+            " lease -A | grep fairlead tells who leads"
+        )
+    behind = " (its last change has not been looked at yet)" if report.behind else ""
+    return report.status.message + behind
+
+
+def _head(report: Report, now: datetime) -> list[list[str]]:
+    status = report.status
+    rows = [
+        ["namespace", report.namespace],
+        ["kind", ", ".join(filter(None, (report.kind, report.framework)))],
+        ["created", _ago(report.created, now)],
+    ]
+    if status.duration:
+        rows.append(["took", status.duration])
+    elif status.start_time:
+        rows.append(["begun", _ago(status.start_time, now)])
+    if status.completion_time:
+        rows.append(["ended", _ago(status.completion_time, now)])
+    if status.restarts:
+        rows.append(["restarts", str(status.restarts)])
+    if status.disruptions:
+        rows.append(["disruptions", str(status.disruptions)])
+    if status.address:
+        rows.append(["address", status.address])
+    return rows
+
+
+def _conditions(report: Report, now: datetime) -> list[list[str]]:
+    return [
+        [each.type, each.status, each.reason, f"{_ago(each.last_transition_time, now)}: {text}"]
+        for each in report.telling_conditions
+        for text in [each.message or each.reason]
+    ]
+
+
+def _roles(report: Report) -> list[list[str]]:
+    rows = [
+        [
+            role,
+            *map(
+                str,
+                (
+                    counts.desired,
+                    counts.active,
+                    counts.ready,
+                    counts.succeeded,
+                    counts.failed,
+                    counts.restarts,
+                    counts.disruptions,
+                ),
+            ),
+        ]
+        for role, counts in report.status.replicas.items()
+    ]
+    return [_headings(_ROLE_HEAD), *rows] if rows else []
+
+
+def _replicas(replicas: Sequence[Replica], now: datetime, *, everything: bool) -> list[list[str]]:
+    alone = everything or len(replicas) <= _FEW
+    rows = [
+        [_names(group), _coloured(one.state), _nodes(group), one.pool, one.capacity, note]
+        for note, group in (_single if alone else _grouped)(replicas, now)
+        for one in group[:1]
+    ]
+    if not rows:
+        return []
+    # A column in which nothing stands would only take room.
+    kept = [n for n in range(len(_REPLICA_HEAD)) if n < 2 or any(row[n] for row in rows)]
+    return [[row[n] for n in kept] for row in (_headings(_REPLICA_HEAD), *rows)]
+
+
+def _single(replicas: Iterable[Replica], now: datetime) -> Iterator[tuple[str, list[Replica]]]:
+    for one in replicas:
+        yield _note(one, now), [one]
+
+
+def _grouped(replicas: Iterable[Replica], now: datetime) -> Iterator[tuple[str, list[Replica]]]:
+    """Replicas that differ in nothing but index and node, those that are not fine first."""
+    groups: dict[tuple[str, ...], list[Replica]] = {}
+    for one in replicas:
+        alike = (_note(one, now), one.role, one.state, one.pool, one.capacity)
+        groups.setdefault(alike, []).append(one)
+    for (note, *_), group in sorted(groups.items(), key=lambda item: item[1][0].fine):
+        yield note, group
+
+
+def _note(replica: Replica, now: datetime) -> str:
+    if not replica.downs:
+        return replica.note
+    times_in_a_row = "once" if replica.downs == 1 else f"{replica.downs} times in a row"
+    history = f"went down {times_in_a_row}, last {_ago(replica.since, now)}"
+    return "; ".join(filter(None, (replica.note, history)))
+
+
+def _names(group: Sequence[Replica]) -> str:
+    first = group[0]
+    if len(group) == 1:
+        return first.name
+    if first.role:
+        return f"{first.role} {intervals.written(one.index for one in group)}"
+    return shortened([one.pod for one in group])
+
+
+def _nodes(group: Sequence[Replica]) -> str:
+    nodes = {one.node for one in group if one.node}
+    return f"{len(nodes)} nodes" if len(nodes) > 1 else "".join(nodes)
+
+
+def _last_failure(report: Report, now: datetime) -> Iterator[str]:
+    failure = report.status.last_failure
+    if failure is None:
+        return
+    what = "disrupted" if failure.disruption else "went down"
+    code = "" if failure.exit_code is None else f", exit code {failure.exit_code}"
+    node = f" on {failure.node}" if failure.node else ""
+    yield ""
+    yield "  " + click.style("Last failure", bold=True)
+    yield f"    {failure.replica} {what}{node}, {_ago(failure.time, now)}: {failure.reason}{code}"
+    for line in failure.message.rstrip().splitlines()[-_LAST_LINES:]:
+        yield f"    | {line}".rstrip()
+
+
+def _headings(names: Iterable[str]) -> list[str]:
+    return [click.style(name, dim=True) for name in names]
+
+
+def _coloured(state: str) -> str:
+    return click.style(state, fg=_COLOURS.get(state))
+
+
+def _ago(since: str, now: datetime) -> str:
+    return f"{times.spoken(times.elapsed(since, now))} ago" if since else "-"
