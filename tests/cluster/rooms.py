@@ -31,13 +31,7 @@ class Running:
 
     def metric(self, name: str, **labels: str) -> float:
         """The sum of the samples of this name that have these labels."""
-        lines = get(self._health_port, "/metrics")[1].decode().splitlines()
-        wanted = [f'{key}="{value}"' for key, value in labels.items()]
-        return sum(
-            float(line.rpartition(" ")[2])
-            for line in lines
-            if line.startswith((f"{name} ", f"{name}{{")) and all(one in line for one in wanted)
-        )
+        return metric(self._health_port, name, **labels)
 
     def readiness(self) -> Json:
         """The conditions, whether all of them are ready or not."""
@@ -78,6 +72,17 @@ class Room:
             if event["verb"] == "create" and event["objectRef"].get("name") == pod
         ]
         return [event.get("annotations", {}) for event in events]
+
+
+def metric(health_port: int, name: str, **labels: str) -> float:
+    """The sum of the samples of this name that have these labels, at a process's plain port."""
+    lines = get(health_port, "/metrics")[1].decode().splitlines()
+    wanted = [f'{key}="{value}"' for key, value in labels.items()]
+    return sum(
+        float(line.rpartition(" ")[2])
+        for line in lines
+        if line.startswith((f"{name} ", f"{name}{{")) and all(one in line for one in wanted)
+    )
 
 
 def stamp(pod: Json) -> Json:
