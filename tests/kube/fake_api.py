@@ -13,6 +13,7 @@ from webhook.kube.client import Client
 from webhook.kube.config import load
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
@@ -108,17 +109,19 @@ class FakeApi:
 @asynccontextmanager
 async def fake_api(
     handler: Callable[[Request, Answer], Awaitable[None]],
+    *,
+    tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[FakeApi]:
-    """Serve on a free port of loopback."""
+    """Serve on a free port of loopback, in plain text or by TLS."""
     api = FakeApi(handler)
     open_connections: dict[asyncio.StreamWriter, asyncio.Task[None]] = {}
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         open_connections[writer] = asyncio.create_task(api.connection(reader, writer))
 
-    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    server = await asyncio.start_server(accept, "127.0.0.1", 0, ssl=tls)
     host, port = server.sockets[0].getsockname()
-    api.url = f"http://{host}:{port}"
+    api.url = f"{'https' if tls else 'http'}://{host}:{port}"
     try:
         yield api
     finally:

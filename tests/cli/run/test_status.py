@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.run.scripted_cluster import PODS, RUNS, Cluster, pod_object, run_object, served
+from tests.kube.fake_api import Answer, Request
+from webhook.cli.run import status
 
 WORKERS = {"master": {"desired": 1}, "worker": {"desired": 2, "succeededIndexes": "1"}}
 
@@ -56,14 +60,17 @@ def test_roles_come_in_the_framework_s_order(tmp_path: Path) -> None:
     assert list(json.loads(done.output)["status"]["replicas"]) == ["master", "worker", "ps"]
 
 
-def test_watching_prints_each_change_until_the_run_has_ended(tmp_path: Path) -> None:
+def test_watching_prints_each_change_until_the_run_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """And nothing while nothing changes."""
+    monkeypatch.setattr(status, "PERIOD", 0.01)
     there = cluster()
     phases = iter(["Running", "Running", "Succeeded"])
 
-    async def change(_: object, answer: object) -> None:
+    async def change(_: Request, answer: Answer) -> None:
         run = run_object(phase=next(phases), message="2 run", replicas=dict(WORKERS))
-        await answer.json(run)  # type: ignore[attr-defined]
+        await answer.json(run)
 
     there.answers[f"{RUNS}/mnist"] = change
     with served(there, tmp_path) as call:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # Seconds between two looks of --watch.
-_PERIOD: Final = 2.0
+PERIOD: Final = 2.0
 
 
 @click.command("status")
@@ -87,7 +87,7 @@ async def _show(target: Target, name: str, *, everything: bool, watch: bool, out
             return
         _print(list(status_text.lines(report, datetime.now(UTC), everything=everything)))
         while watch and not report.ended:
-            await asyncio.sleep(_PERIOD)
+            await asyncio.sleep(PERIOD)
             before, report = report, await fetch(client, namespace, name)
             if report != before:
                 click.echo()

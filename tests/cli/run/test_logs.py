@@ -1,0 +1,242 @@
+"""`fairlead run logs`, with logs that come slowly, late, and in pieces."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.run.scripted_cluster import PODS, RUNS, Cluster, pod_object, run_object, served
+from tests.kube.fake_api import Answer, Request
+from webhook.cli.run import log_reading
+from webhook.errors import FairleadError
+
+Handler = Callable[[Request, Answer], Awaitable[None]]
+
+
+def log(*chunks: bytes, pause: float = 0.0, ends: bool = True) -> Handler:
+    """A log that comes in these pieces."""
+
+    async def handle(_: Request, answer: Answer) -> None:
+        await answer.begin()
+        for chunk in chunks:
+            await answer.chunk(chunk)
+            await asyncio.sleep(pause)
+        if ends:
+            await answer.end()
+
+    return handle
+
+
+def cluster(logs: dict[str, Handler], *, phase: str = "Running", workers: int = 2) -> Cluster:
+    """A run of workers, some of which have a log."""
+    there = Cluster()
+    there.add(RUNS, run_object(phase=phase, replicas={"worker": {"desired": workers}}))
+    for replica, handler in logs.items():
+        there.add(PODS, pod_object(replica))
+        there.answers[f"{PODS}/mnist-{replica}/log"] = handler
+    return there
+
+
+def log_requests(there: Cluster) -> list[Request]:
+    return [request for request in there.requests if request.path.endswith("/log")]
+
+
+def test_one_log_comes_after_the_other(tmp_path: Path) -> None:
+    """However fast each is: the first replica's lines are first."""
+    logs = {
+        "worker-0": log(b"slow 1\nslo", b"w 2\n", pause=0.05),
+        "worker-1": log(b"fast 1\nfast 2"),
+    }
+    there = cluster(logs)
+    with served(there, tmp_path) as call:
+        done = call("logs", "mnist")
+    assert done.exit_code == 0
+    assert done.stdout.splitlines() == [
+        "worker-0 | slow 1",
+        "worker-0 | slow 2",
+        "worker-1 | fast 1",
+        "worker-1 | fast 2",
+    ]
+    assert done.stderr == ""
+    assert all(request.query == {"container": "main"} for request in log_requests(there))
+
+
+def test_options_reach_the_api_server(tmp_path: Path) -> None:
+    """Container, number of lines, following."""
+    there = cluster({"worker-0": log(b"x\n")}, phase="Succeeded")
+    with served(there, tmp_path) as call:
+        call("logs", "mnist", "--index", "0", "-c", "side", "--tail", "5", "-f")
+        (request,) = log_requests(there)
+    assert request.query == {"container": "side", "tailLines": "5", "follow": "true"}
+
+
+def test_replicas_without_a_log_are_told_on_stderr(tmp_path: Path) -> None:
+    """The others' are printed all the same; a log that could not be read is a failure."""
+
+    async def waits(_: Request, answer: Answer) -> None:
+        await answer.status(400, "BadRequest", "is waiting to start: ContainerCreating")
+
+    there = cluster({"worker-0": waits, "worker-1": log(b"fine\n")}, workers=4)
+    with served(there, tmp_path) as call:
+        done = call("logs", "mnist")
+    assert done.exit_code == 1
+    assert done.stdout == "worker-1 | fine\n"
+    missing, refused = done.stderr.splitlines()
+    assert missing == "worker 2-3: there is no pod"
+    assert refused.startswith("worker-0: ")
+    assert refused.endswith("is waiting to start: ContainerCreating")
+
+
+def test_a_log_that_breaks_off_is_shown_as_far_as_it_came(tmp_path: Path) -> None:
+    """With the reason on stderr."""
+    there = cluster({"worker-0": log(b"one\ntw", ends=False), "worker-1": log(b"fine\n")})
+    with served(there, tmp_path) as call:
+        done = call("logs", "mnist")
+    assert done.exit_code == 1
+    assert done.stdout.splitlines() == ["worker-0 | one", "worker-0 | tw", "worker-1 | fine"]
+    assert done.stderr.startswith("worker-0: GET ")
+
+
+def test_no_pod_at_all_is_a_failure(tmp_path: Path) -> None:
+    """It says that there is none."""
+    with served(cluster({}), tmp_path) as call:
+        done = call("logs", "mnist")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr == "worker 0-1: there is no pod\n"
+    with served(Cluster(objects={f"{RUNS}/mnist": run_object()}), tmp_path) as call:
+        done = call("logs", "mnist")
+    assert done.stderr == "run mnist: there are no pods yet\n"
+
+
+def test_only_some_logs_are_read_at_a_time(tmp_path: Path) -> None:
+    """And all of them in the end, in order."""
+    busy = most = 0
+
+    async def slow(request: Request, answer: Answer) -> None:
+        nonlocal busy, most
+        busy += 1
+        most = max(most, busy)
+        await answer.begin()
+        await asyncio.sleep(0.02)
+        await answer.chunk(request.path.split("/")[-2].encode() + b"\n")
+        busy -= 1
+        await answer.end()
+
+    names = [f"worker-{number}" for number in range(50)]
+    there = cluster(dict.fromkeys(names, slow), workers=50)
+    with served(there, tmp_path) as call:
+        done = call("logs", "mnist")
+    assert [line.split()[0] for line in done.stdout.splitlines()] == names
+    assert most <= log_reading.AT_ONCE
+
+
+def test_a_log_of_many_pieces_that_waits_for_its_turn_is_whole(tmp_path: Path) -> None:
+    """It is read no further than some pieces ahead, and then to its end."""
+    long = [b"%d\n" % number for number in range(500)]
+    logs = {"worker-0": log(b"first\n", pause=0.3), "worker-1": log(*long)}
+    with served(cluster(logs), tmp_path) as call:
+        done = call("logs", "mnist")
+    assert done.stdout.splitlines()[1:] == [f"worker-1 | {number}" for number in range(500)]
+
+
+def test_following_shows_lines_as_they_come_and_pods_that_come_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each replica's in order; until the run has ended."""
+    monkeypatch.setattr(log_reading, "PERIOD", 0.02)
+    there = cluster({"worker-0": log(b"a\n", b"b\n", pause=0.1)})
+    waiting = pod_object("worker-1", phase="Pending", containerStatuses=[])
+    there.add(PODS, waiting)
+    there.answers[f"{PODS}/mnist-worker-1/log"] = log(b"late\n")
+    looks = 0
+
+    async def run(_: Request, answer: Answer) -> None:
+        nonlocal looks
+        looks += 1
+        if looks == 5:
+            there.add(PODS, pod_object("worker-1"))
+        phase = "Running" if looks < 10 else "Succeeded"
+        replicas = {"worker": {"desired": 2}}
+        await answer.json(run_object(phase=phase, replicas=replicas))
+
+    there.answers[f"{RUNS}/mnist"] = run
+    with served(there, tmp_path) as call:
+        done = call("logs", "mnist", "--follow")
+    assert done.exit_code == 0
+    assert sorted(done.stdout.splitlines()) == ["worker-0 | a", "worker-0 | b", "worker-1 | late"]
+    assert done.stdout.index("| a") < done.stdout.index("| b")
+    assert done.stderr == "worker-1: has not started yet\n"
+
+
+def test_a_pod_made_anew_under_the_same_name_is_followed_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is another pod, with a log of its own; and no log is opened twice."""
+    monkeypatch.setattr(log_reading, "PERIOD", 0.02)
+    there = cluster({"worker-0": log(b"a life\n")})
+    looks = 0
+
+    async def run(_: Request, answer: Answer) -> None:
+        nonlocal looks
+        looks += 1
+        if looks == 5:
+            again = pod_object("worker-0")
+            again["metadata"]["uid"] = "another"
+            there.add(PODS, again)
+        if looks == 10:
+            await answer.status(404, "NotFound", "deleted, its time to live being over")
+        else:
+            replicas = {"worker": {"desired": 1}}
+            await answer.json(run_object(phase="Running", replicas=replicas))
+
+    there.answers[f"{RUNS}/mnist"] = run
+    with served(there, tmp_path) as call:
+        done = call("logs", "mnist", "--follow")
+    assert done.exit_code == 0
+    assert done.stdout.splitlines() == ["worker-0 | a life"] * 2
+
+
+def test_a_cluster_that_goes_away_while_logs_are_followed_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the reason; what is being followed is let go."""
+    monkeypatch.setattr(log_reading, "PERIOD", 0.02)
+    there = cluster({"worker-0": log(b"a\n", b"b\n", pause=1000)})
+    looks = 0
+
+    async def run(_: Request, answer: Answer) -> None:
+        nonlocal looks
+        looks += 1
+        if looks > 3:
+            await answer.status(500, "InternalError", "etcd is away")
+        else:
+            await answer.json(run_object(phase="Running", replicas={"worker": {"desired": 1}}))
+
+    there.answers[f"{RUNS}/mnist"] = run
+    with served(there, tmp_path) as call:
+        done = call("logs", "mnist", "--follow")
+    assert isinstance(done.exception, FairleadError)
+    assert "etcd is away" in str(done.exception)
+    assert done.stdout == "worker-0 | a\n"
+
+
+def test_too_many_logs_are_not_followed(tmp_path: Path) -> None:
+    """It says how to choose, and begins none."""
+    there = cluster({f"worker-{number}": log(b"x\n") for number in range(65)}, workers=65)
+    with served(there, tmp_path) as call:
+        done = call("logs", "mnist", "-f")
+        assert log_requests(there) == []
+    assert isinstance(done.exception, FairleadError)
+    assert "choose some by --role and --index" in str(done.exception)
+
+
+def test_a_role_that_the_run_does_not_have_is_an_error(tmp_path: Path) -> None:
+    """And so is an index."""
+    with served(cluster({"worker-0": log(b"x\n")}), tmp_path) as call:
+        for option in (("--role", "ps"), ("--index", "7")):
+            done = call("logs", "mnist", *option)
+            assert isinstance(done.exception, FairleadError)
+            assert "run mnist has no" in str(done.exception)

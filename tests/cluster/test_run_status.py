@@ -1,0 +1,99 @@
+"""`fairlead run status` and `logs` beside the real API server, scheduler and controller."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.cluster.rooms import Room
+from tests.cluster.scenes import play
+from webhook.cli import fairlead
+from webhook.errors import FairleadError
+
+pytest_plugins = ["tests.cluster.run_fixtures"]
+
+Call = Callable[..., Result]
+
+
+@pytest.fixture
+def call(run_room: Room) -> Call:
+    """`fairlead run` in the test's namespace."""
+    where = ("--kubeconfig", str(run_room.plane.kubeconfig), "-n", run_room.name)
+    return lambda *arguments: CliRunner().invoke(fairlead, ["run", *arguments, *where])
+
+
+def rows(done: Result) -> list[list[str]]:
+    assert done.exit_code == 0, done.output
+    return [line.split() for line in done.output.splitlines()]
+
+
+def test_a_run_is_shown_with_the_nodes_of_its_replicas(run_room: Room, call: Call) -> None:
+    """Where the scheduler has put them, and of which pool that is."""
+    spot = {
+        "nodeSelector": {"cloud.google.com/gke-nodepool": "spot"},
+        "tolerations": [{"key": "cloud.google.com/gke-spot", "operator": "Exists"}],
+    }
+    replicas = {"master": {}, "worker": {"count": 2, "environment": spot}}
+    scene = play(run_room, "mnist", framework="tensorflow", replicas=replicas)
+    scene.until_phase("Running")
+    shown = rows(call("status", "mnist"))
+    assert shown[0] == ["mnist:", "Running,", "3", "of", "3", "replicas", "run"]
+    assert ["worker", "2", "2", "2", "0", "0", "0", "0"] in shown
+    (worker,) = (row for row in shown if row[:1] == ["worker-1"])
+    assert worker[2].startswith("spot-")
+    assert [worker[1], *worker[3:]] == ["Running", "spot", "spot"]
+
+
+def test_what_went_wrong_is_shown_in_its_own_words(run_room: Room, call: Call) -> None:
+    """The scheduler's, and the program's last ones."""
+    scene = play(run_room, "sad", framework="pytorch", replicas={"master": {}, "worker": {}})
+    scene.until_phase("Running")
+    scene.ends("worker-0", 1, message="epoch 3\nloss is NaN")
+    scene.until_phase("Restarting")
+    shown = rows(call("status", "sad"))
+    assert shown[0][:2] == ["sad:", "Restarting,"]
+    assert shown[-2:] == [["|", "epoch", "3"], ["|", "loss", "is", "NaN"]]
+
+    play(run_room, "stuck", environment={"nodeSelector": {"no": "such-node"}}).until(
+        "the scheduler has said so",
+        lambda: "node(s)" in call("status", "stuck").output,
+    )
+    document = json.loads(call("status", "stuck", "-o", "json").output)
+    (replica,) = document["replicas"]
+    assert replica["state"] == "Pending"
+    assert replica["note"].startswith("0/12 nodes are available")
+
+
+def test_a_large_run_fits_on_a_screen(run_room: Room, call: Call) -> None:
+    """Its workers are one line, unless all are asked for."""
+    replicas = {"master": {}, "worker": {"count": 60}}
+    play(run_room, "big", framework="pytorch", replicas=replicas).until_phase("Running")
+    shown = rows(call("status", "big"))
+    assert ["worker", "0-59", "Running"] in [row[:3] for row in shown]
+    assert sum(row[:1] == ["worker-7"] for row in rows(call("status", "big", "--all"))) == 1
+
+
+def test_a_run_that_is_not_there_is_told_with_the_cure(run_room: Room, call: Call) -> None:
+    """By both commands."""
+    play(run_room, "mnist")
+    for command in ("status", "logs"):
+        done = call(command, "mnits")
+        assert done.exit_code == 1
+        assert isinstance(done.exception, FairleadError)
+        assert str(done.exception).endswith("Did you mean mnist?")
+
+
+def test_a_log_that_nobody_can_give_is_told_with_the_api_server_s_words(
+    run_room: Room, call: Call
+) -> None:
+    """kwok's nodes have no kubelet; the replicas are found all the same."""
+    scene = play(run_room, "mnist", framework="pytorch", replicas={"master": {}, "worker": {}})
+    scene.until_phase("Running")
+    done = call("logs", "mnist", "--role", "worker")
+    assert (done.exit_code, done.stdout) == (1, "")
+    (said,) = done.stderr.splitlines()
+    assert said.startswith("worker-0: GET /api/v1/namespaces/")
+    assert "/pods/mnist-worker-0/log: " in said
