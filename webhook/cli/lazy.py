@@ -41,7 +41,5 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """The list in the group's --help, from the table."""
-        if not self._table:
-            return
         with formatter.section("Commands"):
             formatter.write_dl(sorted(self._table.items()))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -240,3 +243,36 @@ def test_a_role_that_the_run_does_not_have_is_an_error(tmp_path: Path) -> None:
             done = call("logs", "mnist", *option)
             assert isinstance(done.exception, FairleadError)
             assert "run mnist has no" in str(done.exception)
+
+
+@pytest.mark.parametrize(("options", "code"), [((), 1), (("-f",), 130)])
+def test_whoever_stops_listening_ends_it_without_a_word(
+    tmp_path: Path, options: tuple[str, ...], code: int
+) -> None:
+    """A closed pipe (`| head -1`), and Ctrl-C."""
+
+    async def endless(_: Request, answer: Answer) -> None:
+        await answer.begin()
+        await answer.chunk(b"first\n")
+        while not options:
+            await answer.chunk(b"more\n" * 1000)
+        await asyncio.sleep(1000)
+
+    there = cluster({"worker-0": endless}, workers=1)
+    with served(there, tmp_path):
+        program = [sys.executable, "-c", "from webhook.cli import main; main()", "run", "logs"]
+        with subprocess.Popen(
+            [*program, "mnist", *options, "--kubeconfig", str(tmp_path / "kubeconfig")],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            assert process.stdout.readline() == "worker-0 | first\n"
+            if options:
+                process.send_signal(signal.SIGINT)
+            else:
+                process.stdout.close()
+            assert process.stderr.read() == ""
+            assert process.wait() == code
