@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.cluster.scenes import run_manifest
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.processes import alive
 
@@ -84,6 +85,7 @@ def test_up_status_and_down(sandbox: Command, cache: Path, kubectl_path: Path) -
         "kube-controller-manager",
         "kube-scheduler",
         "kwok",
+        "fairlead-controller",
     }
     assert len(status["nodes"]) == 12
     assert all(node["ready"] for node in status["nodes"])
@@ -91,6 +93,8 @@ def test_up_status_and_down(sandbox: Command, cache: Path, kubectl_path: Path) -
     assert sandbox("kubeconfig").stdout.strip() == str(kubeconfig)
     kubectl = Kubectl(kubectl_path, kubeconfig)
     assert len(kubectl("get", "nodes", "-o", "name").splitlines()) == 12
+    kubectl.create(run_manifest("single"))
+    kubectl("wait", "--for=jsonpath={.status.phase}=Running", "run/single", "--timeout=60s")
 
     again = sandbox("up")
     assert (again.returncode, again.stdout) == (0, up.stdout)

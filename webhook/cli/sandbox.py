@@ -53,13 +53,15 @@ def command() -> None:
     """A real Kubernetes control plane on this machine.
 
     etcd, API server, controller manager and scheduler, with nodes simulated by kwok: pods are
-    admitted, scheduled and "run", and no container is ever started. The binaries come from
-    KUBEBUILDER_ASSETS or from the cache; the first `up` ever builds them, in about 8 minutes.
+    admitted, scheduled and "run", and no container is ever started. Fairlead's controller makes the
+    pods of Runs. The binaries come from KUBEBUILDER_ASSETS or from the cache; the first `up` ever
+    builds them, in about 8 minutes.
 
     \b
     Examples:
       eval "$(fairlead sandbox up --policies policies/)"
       kubectl get nodes -L cloud.google.com/gke-spot
+      kubectl create -f run.yaml
       fairlead sandbox down
     """
 

@@ -16,8 +16,10 @@ from webhook.sandbox.arguments import Layout
 from webhook.sandbox.binaries import ALL, obtain_binaries, version_of
 from webhook.sandbox.cache import cache_directory, locked
 from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.controller import start_controller
 from webhook.sandbox.modules import KUBERNETES
 from webhook.sandbox.processes import alive, end_recorded, recorded
+from webhook.sandbox.run_api import install_run_api
 from webhook.sandbox.webhook import start_webhook
 
 if TYPE_CHECKING:
@@ -78,7 +80,7 @@ def up(
     progress: Progress,
     environ: Mapping[str, str] = os.environ,
 ) -> Status:
-    """Start the sandbox of this name, with the webhook if there are policies for it.
+    """Start the sandbox of this name, where Runs work, and the webhook if it is given policies.
 
     One that runs already stays as it is; what a broken one has left is cleared away first. Raises
     SandboxError if it cannot be started, and then leaves nothing behind, and if one runs already
@@ -109,9 +111,14 @@ def up(
                     f"kube-apiserver is {versions['kube-apiserver']}, from KUBEBUILDER_ASSETS;"
                     f" Fairlead is tested with {KUBERNETES.version}"
                 )
+            own = f"v{version('fairlead')}"
             if policies:
                 with progress.step("starting the webhook", about=2):
-                    versions[start_webhook(plane, policies).name] = f"v{version('fairlead')}"
+                    versions[start_webhook(plane, policies).name] = own
+            with progress.step("starting the controller", about=2):
+                install_run_api(plane.api)
+                controller = start_controller(plane, options=("--no-leader-election",))
+                versions[controller.name] = own
             record = {
                 "ports": plane.layout.ports,
                 "policies": str(policies.absolute()) if policies else "",
