@@ -194,7 +194,7 @@ class Client:
     ) -> dict[str, Any]:
         where = f"{method} {path}"
         seconds = self._timeout if timeout is None else timeout
-        limits = aiohttp.ClientTimeout(total=seconds, sock_connect=_CONNECT)
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT)
         # The server gives up first, and says so: our own limit cannot tell what was done.
         limited = {**(query or {}), "timeout": f"{int(seconds * 900)}ms"}
         answered: int | None = None
