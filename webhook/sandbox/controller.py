@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from webhook.sandbox.control_plane import ControlPlane
+    from webhook.sandbox.processes import Process
 
 CONTROLLER_NAME: Final = "fairlead-controller"
 
@@ -26,7 +27,24 @@ class SandboxController:
 
     name: str
     health_port: int
-    pid: int
+    process: Process
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self.process.pid
+
+    @property
+    def ready(self) -> bool:
+        """Whether it says so."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.health_port, timeout=5)
+        try:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == http.client.OK
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
 
 
 def start_controller(
@@ -42,6 +60,25 @@ def start_controller(
     `options` are more flags. Returns once its caches are filled. Raises SandboxError, with the end
     of its log, if it exits, or is not ready in time.
     """
+    controller = launch_controller(plane, name=name, kubeconfig=kubeconfig, options=options)
+    wait_until(
+        "the controller's caches",
+        lambda: controller.ready,
+        controller.process.check,
+        time.monotonic() + patience,
+        controller.process.last_words,
+    )
+    return controller
+
+
+def launch_controller(
+    plane: ControlPlane,
+    *,
+    name: str = CONTROLLER_NAME,
+    kubeconfig: Path | None = None,
+    options: Sequence[str] = (),
+) -> SandboxController:
+    """The same without waiting."""
     port = free_ports(["health"])["health"]
     process = plane.start_process(
         name,
@@ -52,22 +89,4 @@ def start_controller(
             *options,
         ],
     )
-    wait_until(
-        "the controller's caches",
-        lambda: _ready(port),
-        process.check,
-        time.monotonic() + patience,
-        process.last_words,
-    )
-    return SandboxController(name, port, process.pid)
-
-
-def _ready(port: int) -> bool:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-    try:
-        connection.request("GET", "/readyz")
-        return connection.getresponse().status == http.client.OK
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()
+    return SandboxController(name, port, process)
