@@ -16,7 +16,7 @@ from webhook.policy.messages import sentence
 from webhook.policy.scalars import Disputed
 from webhook.run.model import Run, RunSpec
 from webhook.run.plan import plan
-from webhook.run.polyaxon.draft import given, items, settled, source
+from webhook.run.polyaxon.draft import given, items, settled, source, within
 from webhook.run.polyaxon.item import Item
 from webhook.run.polyaxon.naming import file_name, run_name
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 # What pydantic puts at the end of a path if it is the key of a mapping that is wrong.
 _KEY: Final = "[key]"
 _RENAMED: Final = "is no name of Kubernetes'; the Run is called {name}: --name gives it another"
+_REPLICAS: Final = ("spec", "replicas")
 _STEP: Final = re.compile(r"\.?([A-Za-z_]\w*)|\[([^\]]*)\]")
 # Annotations of the Run that tools show: k8s.io/docs/reference/labels-annotations-taints.
 _DESCRIPTION: Final = "kubernetes.io/description"
@@ -61,17 +62,17 @@ def complete(made: Made, document: Item, name: str, notes: Notes) -> Complete | 
     if notes.errors:
         return None
     settled_document = settled(draft)
+    refused = _Refused(draft, made, document, notes)
     try:
         run = Run.model_validate(settled_document, by_alias=True, by_name=False)
         plan(run)
     except ValidationError as error:
         for line in error.errors(include_url=False):
-            _wrong(line, draft, document, notes)
+            refused.line(line)
         return None
     except InvalidRun as error:
         for problem in error.problems:
-            path, message = _read(problem)
-            _say(path, message, draft, document, notes)
+            refused.problem(problem)
         return None
     return Complete(settled_document, run)
 
@@ -98,36 +99,45 @@ def _longest_suffix(spec: dict[str, Draft]) -> int:
     return longest
 
 
-def _wrong(line: ErrorDetails, draft: Draft, document: Item, notes: Notes) -> None:
-    path: Path = line["loc"]
-    at_key = line["type"] == UNKNOWN_FIELD
-    if path[-1:] == (_KEY,):
-        path, at_key = path[:-1], True
-    found = source(draft, path)
-    written = None
-    if found is not None and not found[1] and not isinstance(found[0].value, dict | tuple):
-        written = found[0].text
-    _say(path, sentence(line, None if at_key else written), draft, document, notes, key=at_key)
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """Says what the Run's model or its plan refuses, where the Polyaxonfile has it."""
 
+    draft: Draft
+    made: Made
+    document: Item
+    notes: Notes
 
-def _say(
-    path: Path, message: str, draft: Draft, document: Item, notes: Notes, *, key: bool = False
-) -> None:
-    """An error at the place that the Run's path comes from, or for the document as a whole."""
-    found = source(draft, path)
-    if found is None:
-        notes.error(document, f"the Run that it becomes is not valid: {path_text(path)}: {message}")
-        return
-    item, left = found
-    notes.error(item, message, below=left, key=key and not left)
+    def line(self, line: ErrorDetails) -> None:
+        """One error of the model."""
+        path: Path = line["loc"]
+        at_key = line["type"] == UNKNOWN_FIELD
+        if path[-1:] == (_KEY,):
+            path, at_key = path[:-1], True
+        found = source(self.draft, path)
+        written = found[0].text if found is not None and not found[1] and not at_key else ""
+        self.say(path, sentence(line, written or None), key=at_key)
 
+    def problem(self, problem: str) -> None:
+        """One line of the plan's, such as `spec.template.spec.volumes[0]: …`."""
+        text, colon, message = problem.partition(": ")
+        if not colon or " " in text:
+            self.say((), problem)
+            return
+        steps = _STEP.findall(text)
+        self.say(
+            tuple(int(inner) if inner.isdecimal() else name or inner for name, inner in steps),
+            message,
+        )
 
-def _read(problem: str) -> tuple[Path, str]:
-    """The path and the message of a line such as `spec.template.spec.volumes[0]: …`."""
-    text, colon, message = problem.partition(": ")
-    if not colon or " " in text:
-        return (), problem
-    path = tuple(
-        int(inner) if inner.isdecimal() else name or inner for name, inner in _STEP.findall(text)
-    )
-    return path, message
+    def say(self, path: Path, message: str, *, key: bool = False) -> None:
+        """An error at the item that the path of the Run comes from, or at what is nearest to it."""
+        found = source(self.draft, path)
+        if found is not None:
+            item, left = found
+            self.notes.error(item, message, below=left, key=key and not left)
+        elif path[:2] == _REPLICAS and len(path) <= len(_REPLICAS) + 1 and self.made.replicas:
+            self.notes.error(self.made.replicas, message)
+        else:
+            near = within(self.draft, path) or self.document
+            self.notes.error(near, f"in the Run, {path_text(path)}: {message}")

@@ -51,22 +51,29 @@ def items(draft: Draft) -> Iterator[Item]:
 def source(draft: Draft, path: Path) -> tuple[Item, Path] | None:
     """What of the Polyaxonfile a path of the Run comes from, and what of the path is left below it.
 
-    The deepest item on the way; if the path ends before any, the first item below. None if nothing
-    there comes from the file.
+    None if the path does not lead to anything that comes from the file.
     """
     step = 0
     while step < len(path) and not isinstance(draft, Item):
-        child = _child(draft, path[step])
-        if child is None:
-            break
-        draft, step = child, step + 1
+        draft, step = _child(draft, path[step]), step + 1
     if not isinstance(draft, Item):
-        first = next(items(draft), None)
-        return None if first is None else (first, ())
+        return None
     item, left = draft, path[step:]
     while left and (below := _of(item, left[0])) is not None:
         item, left = below, left[1:]
     return item, left
+
+
+def within(draft: Draft, path: Path) -> Item | None:
+    """The first item of the file that is at or below a path of the Run, or of what is there of it.
+
+    The whole Run does not count.
+    """
+    best: Item | None = None
+    for step in path:
+        draft = _child(draft, step)
+        best = next(items(draft), None) or best
+    return best
 
 
 def _child(draft: Draft, step: str | int) -> Draft:

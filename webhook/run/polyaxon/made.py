@@ -12,9 +12,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class Made:
-    """spec: of the Run. name, namespace, description: as the document has them, if it does."""
+    """spec: of the Run. name, namespace, description: as the document has them, if it does.
+
+    replicas: the section that describes the replicas, for what is wrong with them as a whole.
+    """
 
     spec: dict[str, Draft] = field(default_factory=dict)
     name: Item | None = None
     namespace: Item | None = None
     description: Item | None = None
+    replicas: Item | None = None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.placement.schema.base import guess, shown
 from webhook.policy.scalars import Disputed
-from webhook.run.polyaxon.item import Item, plain
+from webhook.run.polyaxon.item import Item, Origin, plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,9 +17,12 @@ CONTEXTS: Final = frozenset(
     {"globals", "connections", "artifacts", "init", "ops", "runs", "dag", "experiments", "jobs"}
 )
 
+# A list of arguments is made here; each of them has its origin.
+_NOWHERE: Final = Origin("", (1, 1), (1, 1))
+
 
 class NotKnown(Exception):
-    """A template whose value cannot be known here; the text says why."""
+    """A template whose value cannot be known here; the text says why, or "" if that was said."""
 
 
 class NotThere(Exception):
@@ -30,7 +33,7 @@ class NotThere(Exception):
 class Params:
     """Values by name.
 
-    elsewhere: names whose value comes from another run, with the reason why it is not known.
+    elsewhere: names whose value is not known, with the reason, or "" if that was said already.
     flags: names that stand for `--name` if they are true, and for nothing if not.
     """
 
@@ -54,7 +57,7 @@ class Params:
         """`params.as_args`, and `params.name` with value, as_str or as_arg."""
         if steps == ("as_args",):
             arguments = [self._argument(name) for name in self.values]
-            return _made(tuple(each for each in arguments if each.text), self.values)
+            return Item(tuple(each for each in arguments if each.text), _NOWHERE)
         if not steps:
             raise NotThere("params stands for nothing by itself; name one of them")
         name, rest = str(steps[0]), steps[1:]
@@ -122,10 +125,3 @@ def _within(item: Item, steps: tuple[str | int, ...], whole: tuple[str | int, ..
 def _expression(steps: tuple[str | int, ...]) -> str:
     parts = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps[1:])
     return f"{steps[0]}{''.join(parts)}"
-
-
-def _made(elements: tuple[Item, ...], values: Mapping[str, Item]) -> Item:
-    first = next(iter(values.values()), None)
-    if first is None:
-        raise NotThere("params.as_args is empty: the file has no params")
-    return first.holding(elements)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic.alias_generators import to_camel
 
-from webhook.run.polyaxon.values import want_list, want_mapping, want_text
+from webhook.run.polyaxon.values import camel, want_list, want_mapping, want_text
 
 if TYPE_CHECKING:
     from webhook.run.polyaxon.draft import Draft
@@ -23,6 +23,8 @@ _AS_THEY_ARE: Final = (
     "priority_class_name",
     "scheduler_name",
 )
+# Polyaxon made Kubernetes' objects of them, and took their fields in snake case too.
+_OBJECTS: Final = ("affinity", "security_context")
 OLD: Final = ("labels", "annotations", "node_selector", "tolerations", "affinity")
 ALL: Final = (*OLD, *_AS_THEY_ARE[1:])
 
@@ -36,8 +38,10 @@ def placement(section: Section, names: tuple[str, ...]) -> dict[str, Draft]:
             continue
         if name in _TEXTS:
             item = texts(item, section.notes)
+        elif name in _OBJECTS:
+            item = camel(item)
         elif name == "tolerations":
-            want_list(item, section.notes)
+            item = item.holding(tuple(map(camel, want_list(item, section.notes))))
         if not item.is_empty:
             result[to_camel(name)] = item
     return result

@@ -7,6 +7,7 @@ arithmetic or blocks is left as it stands, with a warning.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from webhook.placement.schema.base import shown
@@ -46,6 +47,12 @@ def bound(item: Item, params: Params, notes: Notes) -> Item:
     return item.saying(_TEMPLATE.sub(lambda hit: _text(hit, item, params, notes), item.value))
 
 
+def resolved(params: Params, notes: Notes) -> Params:
+    """The params with the templates in their own values replaced, once: they may name others."""
+    values = {name: bound(item, params, notes) for name, item in params.values.items()}
+    return replace(params, values=values)
+
+
 def _elements(item: Item, params: Params, notes: Notes) -> list[Item]:
     """A list's items; what one template makes a list of is a part of this one."""
     result: list[Item] = []
@@ -69,7 +76,8 @@ def _value(expression: str, item: Item, params: Params, notes: Notes) -> Item | 
     try:
         return params.find(_steps(expression))
     except NotKnown as reason:
-        notes.warning(item, f"{reason}; {_CURE}", key=False)
+        if str(reason):
+            notes.warning(item, f"{reason}; {_CURE}", key=False)
     except NotThere as reason:
         notes.error(item, str(reason))
     return None

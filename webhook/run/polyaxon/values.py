@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from pydantic.alias_generators import to_camel
+
 from webhook.placement.schema.base import guess, shown
 from webhook.policy.scalars import Disputed
 
@@ -24,6 +26,13 @@ def want_mapping(item: Item, notes: Notes) -> Mapping[str, Item]:
     if not isinstance(item.value, dict) and item.value is not None:
         notes.error(item, f"want a mapping, not {noun(item)}")
     return item.entries
+
+
+def camel(item: Item) -> Item:
+    """A mapping with its own keys in camel case; what is something else stays as it is."""
+    if not isinstance(item.value, dict):
+        return item
+    return item.holding({to_camel(key): value for key, value in item.value.items()})
 
 
 def want_list(item: Item, notes: Notes) -> tuple[Item, ...]:

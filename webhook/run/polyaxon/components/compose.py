@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pydantic.alias_generators import to_camel
-
 from webhook.run.polyaxon.components import shortcuts
 from webhook.run.polyaxon.components.patch import DEFAULT, STRATEGIES, patched
 from webhook.run.polyaxon.components.spread import spread
-from webhook.run.polyaxon.values import want_mapping, want_one_of
+from webhook.run.polyaxon.values import camel, want_mapping, want_one_of
 
 if TYPE_CHECKING:
     from webhook.run.polyaxon.item import Item
@@ -49,7 +47,7 @@ def composed(operation: Item | None, component: Item | None, notes: Notes) -> It
     """
     if operation is None:
         return None if component is None else _layer(None, component, notes)
-    operation = _camel(operation)
+    operation = camel(operation)
     own = operation.entries.get("component")
     if own is not None and own.value is not None:
         want_mapping(own, notes)
@@ -72,7 +70,7 @@ def _missing(operation: Item, notes: Notes) -> None:
 
 def _layer(base: Item | None, document: Item, notes: Notes) -> Item | None:
     """A document upon the one that it refers to."""
-    document = _camel(document)
+    document = camel(document)
     strategy = _strategy(document, notes)
     fields = {name: item for name, item in document.entries.items() if name not in _APART}
     upon = document if base is None else base
@@ -82,14 +80,14 @@ def _layer(base: Item | None, document: Item, notes: Notes) -> Item | None:
     own = document.entries.get("run")
     if own is not None and own.value is not None:
         want_mapping(own, notes)
-        run = _camel(own) if run is None else _over(run, _camel(own), strategy)
+        run = camel(own) if run is None else _over(run, camel(own), strategy)
     run = shortcuts.applied(run, document, strategy, notes)
     if run is None:
         notes.error(upon, _NO_RUN, below=("run",))
         return None
     patch = document.entries.get("runPatch")
     if patch is not None and want_mapping(patch, notes):
-        run = patched(run, spread(run, _camel(patch)), strategy)
+        run = patched(run, spread(run, camel(patch)), strategy)
     return whole.holding({**whole.entries, "run": run})
 
 
@@ -107,8 +105,3 @@ def _strategy(document: Item, notes: Notes) -> str:
     if item is None or item.value is None:
         return DEFAULT
     return want_one_of(item, notes, STRATEGIES) or DEFAULT
-
-
-def _camel(item: Item) -> Item:
-    """The mapping with its own keys in camel case: both spellings are one field."""
-    return item.holding({to_camel(key): value for key, value in item.entries.items()})

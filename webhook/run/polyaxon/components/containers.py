@@ -106,7 +106,7 @@ def _variables(item: Item, notes: Notes) -> dict[str, Draft]:
         name = entries.get("name")
         text = want_text(name, notes) if name is not None else None
         if text is None:
-            if name is None:
+            if name is None and isinstance(element.value, dict):
                 notes.error(element, "is required: the variable's name", below=("name",))
             continue
         value = entries.get("value")

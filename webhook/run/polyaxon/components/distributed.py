@@ -105,7 +105,9 @@ def _roles(section: Section, runtime: Runtime, shared: Given) -> dict[str, _Role
     entrypoint = section.given("entrypoint") if runtime.framework == "ray" else None
     text = want_text(entrypoint, notes) if entrypoint is not None else None
     if text is not None and ray.HEAD in roles and roles[ray.HEAD].pod.main:
-        roles[ray.DRIVER] = _Role(Pod(ray.driver(roles[ray.HEAD].pod.main, text), {}, []))
+        head = roles[ray.HEAD].pod
+        submitter = ray.driver(head.main, text)
+        roles[ray.DRIVER] = _Role(Pod(submitter, head.around, [], environment=head.environment))
     return roles
 
 

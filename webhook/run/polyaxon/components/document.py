@@ -79,6 +79,7 @@ def made(document: Item, wanted: Wanted, overrides: Mapping[str, Item], notes: N
     if end is not None:
         end = bound(end, known.params, notes)
     result.spec = {"kind": runtime.kind}
+    result.replicas = run
     if runtime.framework:
         result.spec |= distributed(body, runtime, given)
     else:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.run.polyaxon.params import Params, as_text
 from webhook.run.polyaxon.section import Section
+from webhook.run.polyaxon.templates import resolved
 from webhook.run.polyaxon.values import want_flag, want_list, want_mapping, want_text
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class _Reader:
             self.values[name] = item.holding(None)
         elif required:
             self.notes.error(item, f"the input {name} {_MISSING.format(name=name)}")
-            self.elsewhere[name] = f"{name} has no value"
+            self.elsewhere[name] = ""
 
     def param(self, name: str, item: Item) -> None:
         """One of params: a value, or at length with one."""
@@ -92,10 +93,10 @@ class _Reader:
 
     def given(self) -> Given:
         """All of it. A variable whose param has no value is left out."""
-        params = Params(self.values, self.elsewhere, frozenset(self.flags))
+        params = resolved(Params(self.values, self.elsewhere, frozenset(self.flags)), self.notes)
         env: list[Draft] = []
         for name, variable in self.variables.items():
-            value = self.values.get(name)
+            value = params.values.get(name)
             if value is not None and value.value is not None:
                 env.append({"name": variable, "value": value.saying(as_text(value))})
         return Given(params, tuple(env))

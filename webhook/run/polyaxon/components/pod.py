@@ -10,6 +10,7 @@ from webhook.run.polyaxon.components.containers import MAIN, container
 from webhook.run.polyaxon.components.environment import Environment, environment
 from webhook.run.polyaxon.draft import given
 from webhook.run.polyaxon.item import Item, written
+from webhook.run.polyaxon.pod_order import ordered
 from webhook.run.polyaxon.values import want_list, want_mapping
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Pod:
         main = self.main
         if with_resources and self.resources is not None:
             main = {**main, "resources": self.resources}
-        return {"containers": [main, *self.beside], **self.around}
+        return {"containers": [ordered(main), *self.beside], **self.around}
 
 
 def pod(section: Section, shared: Given) -> Pod:

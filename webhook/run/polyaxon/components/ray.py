@@ -27,7 +27,7 @@ _START: Final = {
 _OURS: Final = frozenset({"port", "address", "dashboard-host", "block", "head"})
 # The driver is told where the dashboard is: RAY_API_SERVER_ADDRESS.
 _WAIT: Final = "until ray job list >/dev/null 2>&1; do sleep 2; done"
-_KEPT: Final = ("name", "image", "imagePullPolicy")
+_KEPT: Final = ("name", "image", "imagePullPolicy", "volumeMounts")
 
 
 def start(role: str, main: dict[str, Draft], params: Item | None, notes: Notes) -> None:

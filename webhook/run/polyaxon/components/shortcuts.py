@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.run.polyaxon.components.patch import patched
 from webhook.run.polyaxon.components.runtimes import JOB, SERVICE
-from webhook.run.polyaxon.components.spread import replicas_of, spread
+from webhook.run.polyaxon.components.spread import spread
 from webhook.run.polyaxon.values import want_mapping, want_text, want_texts
 
 if TYPE_CHECKING:
@@ -42,12 +42,12 @@ def applied(run: Item | None, document: Item, strategy: str, notes: Notes) -> It
         item = document.entries.get(name)
         if run is None or item is None or item.value is None:
             continue
-        own = strategy
-        if name == "cmd":
-            if strategy in ("pre_merge", "isnull") and _has_command(run):
-                continue
-            own = "replace"
-        run = patched(run, spread(run, _patch(name, item, notes)), own)
+        patch = spread(run, _patch(name, item, notes))
+        if name != "cmd":
+            run = patched(run, patch, strategy)
+        else:
+            keeps = strategy in ("pre_merge", "isnull")
+            run = patched(run, _where_silent(patch, run) if keeps else patch, "replace")
     return run
 
 
@@ -109,13 +109,16 @@ def _sides(item: Item, notes: Notes) -> Item:
     return item.holding({side: each for side, each in sides.items() if each.entries})
 
 
-def _has_command(run: Item) -> bool:
-    """Whether a main container says itself what to do."""
-    replicas = replicas_of(run) or {"": run}
-    containers = [each.entries.get("container") for each in replicas.values()]
-    return any(
-        container.entries.get(name) is not None
-        for container in containers
-        if container is not None
-        for name in ("command", "args")
-    )
+def _where_silent(patch: Item, run: Item) -> Item:
+    """The patch of a command, but for containers that say themselves what to do."""
+    container = run.entries.get("container")
+    if container is not None and any(
+        container.entries.get(name) is not None for name in ("command", "args")
+    ):
+        return patch.holding({k: each for k, each in patch.entries.items() if k != "container"})
+    below = {
+        key: _where_silent(each, run.entries[key])
+        for key, each in patch.entries.items()
+        if key != "container" and key in run.entries
+    }
+    return patch.holding({**patch.entries, **below})

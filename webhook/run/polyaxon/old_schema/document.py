@@ -9,7 +9,7 @@ from webhook.run.polyaxon.draft import given
 from webhook.run.polyaxon.made import Made
 from webhook.run.polyaxon.old_schema import params
 from webhook.run.polyaxon.old_schema.environment import environment
-from webhook.run.polyaxon.old_schema.image import image
+from webhook.run.polyaxon.old_schema.image import built_in_run, image
 from webhook.run.polyaxon.old_schema.spec import Parts, finite, serving
 from webhook.run.polyaxon.section import Section
 from webhook.run.polyaxon.templates import bound
@@ -35,6 +35,8 @@ _PARAMS: Final = ("params", "declarations", "inputs", "outputs")
 _LEFT_OUT: Final = {
     "logging": "how much a program logs is its own matter; set it there",
     "tags": "a Run has no tags; give it labels under metadata",
+    "project": "a Run has no project; its namespace says whose it is",
+    "settings": "a Run has none of Polyaxon's settings",
 }
 _TUNING: Final = {
     "hptuning": "a Run is one run; write one for each combination of values, or let Katib search"
@@ -53,7 +55,8 @@ def made(document: Item, wanted: Wanted, overrides: Mapping[str, Item], notes: N
     section.refuse(_TUNING)
     result = Made(name=section.given("name"), description=section.given("description"))
     where = environment(section.given("environment"), notes, distributable=word == "experiment")
-    picture = image(section.given("build"), section.item, notes, instead=wanted.image)
+    build, run = built_in_run(section.given("build"), section.given("run"))
+    picture = image(build, section.item, notes, instead=wanted.image)
     container = given(
         name=_CONTAINER,
         image=picture.name,
@@ -65,11 +68,12 @@ def made(document: Item, wanted: Wanted, overrides: Mapping[str, Item], notes: N
         section.item,
         container,
         where,
-        section.given("run"),
+        run,
         section.given("framework"),
         section.given("backend"),
     )
     section.close()
     body = serving(word, parts, notes) if word in _SERVING else finite(parts, notes)
     result.spec = {"kind": word, **body}
+    result.replicas = where.replicas
     return result

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from webhook.run.polyaxon.old_schema.replicas import FIELDS
 from webhook.run.polyaxon.old_schema.resources import resources
 from webhook.run.polyaxon.placement import OLD, placement
 from webhook.run.polyaxon.section import Section
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
     from webhook.run.polyaxon.item import Item
     from webhook.run.polyaxon.notes import Notes
 
-# How the framework's replicas are spelt: under its own name first, since 0.4 under replicas.
+# Where the other replicas stand: under their framework's name, since 0.4 under replicas, and before
+# there was another framework than TensorFlow beside the master's resources.
 FRAMEWORKS: Final = ("tensorflow", "mxnet", "pytorch", "horovod", "mpi")
+_TWICE: Final = "a run has one set of replicas, and environment has one already; keep one"
 _STORES: Final = (
     "Fairlead mounts no stores of data or outputs; give the pods a volume in spec.template of "
     "the Run"
@@ -87,13 +90,13 @@ def environment(item: Item | None, notes: Notes, *, distributable: bool) -> Envi
 
 
 def _replicas(section: Section, result: Environment) -> None:
+    oldest = {name: item for name in FIELDS if (item := section.given(name)) is not None}
+    if oldest:
+        result.replicas, result.spelt_under = section.item.holding(oldest), "tensorflow"
     for name in ("replicas", *FRAMEWORKS):
         found = section.given(name)
         if found is not None and result.replicas is not None:
-            first = result.spelt_under
-            section.notes.error(
-                found, f"a run has one set of replicas; {first} is one already", key=True
-            )
+            section.notes.error(found, _TWICE, key=True)
         elif found is not None:
             result.replicas, result.spelt_under = found, name
 

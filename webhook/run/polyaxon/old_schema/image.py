@@ -49,6 +49,24 @@ class Image(NamedTuple):
     env: list[Draft]
 
 
+# What stood in the run section before there was one for building.
+_OF_BUILD: Final = {
+    "image": "image",
+    "steps": "build_steps",
+    "build_steps": "build_steps",
+    "env_vars": "env_vars",
+}
+
+
+def built_in_run(build: Item | None, run: Item | None) -> tuple[Item | None, Item | None]:
+    """The build section and the run section; the oldest files have both in one."""
+    if build is not None or run is None or not set(_OF_BUILD) & set(run.entries):
+        return build, run
+    inner = {_OF_BUILD[key]: item for key, item in run.entries.items() if key in _OF_BUILD}
+    rest = {key: item for key, item in run.entries.items() if key not in _OF_BUILD}
+    return run.holding(inner), run.holding(rest)
+
+
 def image(build: Item | None, document: Item, notes: Notes, *, instead: str) -> Image:
     """What the build section names; `instead` wins, and needs no word about building."""
     if build is None:

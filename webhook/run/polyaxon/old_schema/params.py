@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.policy.scalars import Disputed
-from webhook.run.polyaxon.item import plain
-from webhook.run.polyaxon.params import Params
+from webhook.run.polyaxon.params import Params, truth
 from webhook.run.polyaxon.section import Section
+from webhook.run.polyaxon.templates import resolved
 from webhook.run.polyaxon.values import want_flag, want_list, want_mapping, want_text
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def read(section: Section, overrides: Mapping[str, Item]) -> Given:
     if not values:
         return Given(Params(elsewhere=missing))
     name = _VARIABLES["declarations" if params is None and declarations is not None else "params"]
-    known = Params(values, missing, frozenset(flags))
-    text = json.dumps({key: _jsonable(plain(value)) for key, value in values.items()})
+    known = resolved(Params(values, missing, frozenset(flags)), notes)
+    text = json.dumps({key: _jsonable(value) for key, value in known.values.items()})
     return Given(known, ({"name": name, "value": text},))
 
 
@@ -76,13 +76,17 @@ def _input(
     elif optional is not None and want_flag(optional, notes):
         values[name] = item.holding(None)
     else:
-        missing[name] = f"{name} has no value"
+        missing[name] = ""
         notes.error(item, f"the input {name} {_MISSING.format(name=name)}")
 
 
-def _jsonable(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _jsonable(child) for key, child in value.items()}
-    if isinstance(value, list):
-        return [_jsonable(child) for child in value]
-    return value.text if isinstance(value, Disputed) else value
+def _jsonable(item: Item) -> Any:
+    """A value as Polyaxon had it: `yes` is true."""
+    if isinstance(item.value, dict):
+        return {key: _jsonable(child) for key, child in item.value.items()}
+    if isinstance(item.value, tuple):
+        return [_jsonable(child) for child in item.value]
+    known = truth(item)
+    if known is not None or not isinstance(item.value, Disputed):
+        return item.value if known is None else known
+    return item.text

@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 WORKER: Final = "worker"
 PS: Final = "ps"
 _COUNTS: Final = {WORKER: "n_workers", PS: "n_ps"}
+FIELDS: Final = tuple(
+    field
+    for task, count in _COUNTS.items()
+    for field in (count, f"default_{task}", task, f"default_{task}_resources", f"{task}_resources")
+)
 _FOR_ALL: Final = "Polyaxon takes it from the top of environment alone, for all replicas"
 _MEANINGLESS: Final = dict.fromkeys(
     (
@@ -115,8 +120,12 @@ def _one(section: Section, *, single: bool = False) -> dict[str, Draft]:
     """What one entry asks for; a single replica's replaces its task's, field by field."""
     section.ignore("index")
     section.leave({**_MEANINGLESS, "config": _SESSION})
-    asked = resources(section.given("resources"), section.notes)
+    # Resources without any in them are a word, too: a single replica then asks for none.
+    own = section.take("resources")
+    asked: dict[str, Draft] = {"resources": resources(own, section.notes)} if own else {}
     where = placement(section, OLD)
     section.close()
-    strategy: dict[str, Draft] = {"patchStrategy": "Replace"} if single and where else {}
-    return given(resources=asked, environment={**strategy, **where})
+    if not single:
+        return given(**asked, environment=where)
+    strategy: dict[str, Draft] = {"patchStrategy": "Replace"} if where else {}
+    return {**asked, **given(environment={**strategy, **where})}

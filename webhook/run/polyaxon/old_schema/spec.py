@@ -12,6 +12,7 @@ from webhook.run.polyaxon.old_schema import replicas
 from webhook.run.polyaxon.old_schema.command import SHELL, script
 from webhook.run.polyaxon.old_schema.frameworks import Framework, backend_of, distributed
 from webhook.run.polyaxon.old_schema.serving import served
+from webhook.run.polyaxon.pod_order import ordered
 from webhook.run.roles import ROLES
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _SERVERS_SHELL: Final = ("/bin/sh", "-c")
 _RESTARTS: Final = "was counted for each replica; here it counts for the run as a whole"
 _DEPLOYED: Final = "a Deployment's pod is started again however often it ends"
-_ALONE: Final = "is no framework of a single replica; it is left out"
+_ALONE: Final = "no framework of Fairlead's is called so and has a single replica; it is left out"
 _UNUSED: Final = "only a job or an experiment has one; it is left out"
 _NO_MASTER: Final = (
     "with backend mpi there is no master, and these were nobody's; they belong under default_worker"
@@ -52,7 +53,7 @@ class Parts(NamedTuple):
         if self.environment.resources:
             container["resources"] = self.environment.resources
         placed = self.environment.placement
-        return given(environment=placed, template=self.template(_ordered(container)))
+        return given(environment=placed, template=self.template(ordered(container)))
 
 
 def finite(parts: Parts, notes: Notes) -> dict[str, Draft]:
@@ -118,16 +119,9 @@ def _distributed(framework: Framework, parts: Parts, text: Draft, notes: Notes) 
         roles[role] = asked.replica()
     body: dict[str, Draft] = {
         "framework": framework.name,
-        "template": parts.template(_ordered(common)),
+        "template": parts.template(ordered(common)),
         "replicas": roles,
     }
     if framework.options:
         body[framework.name] = dict(framework.options)
     return body
-
-
-_ORDER: Final = ("name", "image", "command", "args", "env", "envFrom", "resources", "volumeMounts")
-
-
-def _ordered(container: dict[str, Draft]) -> dict[str, Draft]:
-    return {name: container[name] for name in _ORDER if name in container}
