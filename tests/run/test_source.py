@@ -103,6 +103,13 @@ def test_a_null_in_a_mapping_is_left_out_and_one_in_a_list_is_an_error() -> None
     ]
 
 
+def test_a_null_in_a_field_that_there_is_not_is_an_error() -> None:
+    """A slip stays a slip."""
+    assert lines(RUN + "  backofLimit:\n") == [
+        "11:3: spec.backofLimit: there is no such field; did you mean 'backoffLimit'?"
+    ]
+
+
 def test_a_null_in_a_template_stays() -> None:
     """There it is a pod's, or takes away what the layer below says."""
     (document,) = runs(RUN.replace("image: mnist", "image: mnist, command: null")).sound()

@@ -8,6 +8,7 @@ from webhook import names
 from webhook.policy import nodes, reader
 from webhook.policy.forms import Forms, written_by_the_server
 from webhook.run.model import Run
+from webhook.run.nulls import without_nulls
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +17,6 @@ Document: TypeAlias = reader.Document[Run]
 Runs: TypeAlias = reader.Documents[Run]
 
 _OTHERS: Final = ("PlacementPolicy", "CapacityClass", "PolicyTest")
-_TEMPLATE: Final = "template"
 
 
 def read(files: Mapping[str, bytes]) -> Runs:
@@ -43,21 +43,7 @@ def _everywhere(_: object) -> bool:
 
 
 def _value(node: nodes.Node) -> Any:
-    return _without_nulls(nodes.value(node))
-
-
-def _without_nulls(value: Any) -> Any:
-    """The value without the fields that are null; in a pod template they may mean something."""
-    match value:
-        case dict():
-            return {
-                key: child if key == _TEMPLATE else _without_nulls(child)
-                for key, child in value.items()
-                if child is not None
-            }
-        case list():
-            return [_without_nulls(item) for item in value]
-    return value
+    return without_nulls(nodes.value(node))
 
 
 _RUNS: Final = Forms(

@@ -45,6 +45,7 @@ def nullable(**schema: Any) -> Json:
             {"type": "integer", "minimum": 0, "exclusiveMaximum": 5},
             {"type": "integer", "minimum": 0, "maximum": 4},
         ),
+        ({"type": "integer", "maximum": 2**63 - 1}, {"type": "integer"}),
         (
             {"type": "object", "patternProperties": {"^a$": {"type": "string"}}},
             {"type": "object", "additionalProperties": {"type": "string"}},

@@ -32,6 +32,7 @@ _KEPT: Final = (
 # What rules say (`anyOf`, `if`), or what a schema of Kubernetes says without words: unknown fields
 # are refused or dropped.
 _DROPPED: Final = ("title", "additionalProperties", "anyOf", "if", "then", "propertyNames")
+_MOST_EXACT: Final = 2**53
 _HANDLED: Final = ("$ref", "const", "exclusiveMaximum", "items", "properties", "patternProperties")
 # Without a type: rules that compare such values compare all of them. Of an object with unknown
 # fields they see no more than how many there are (apiserver/pkg/cel/common, unstructuredMap.Equal).
@@ -104,7 +105,11 @@ class Structural:
 
 
 def _taken(node: Json) -> Json:
-    return {key: node[key] for key in _KEPT if key in node}
+    taken: Json = {key: node[key] for key in _KEPT if key in node}
+    # The API server reads a limit as a float, and refuses every number where it is not exact.
+    if abs(taken.get("maximum", 0)) > _MOST_EXACT:
+        del taken["maximum"]
+    return taken
 
 
 def _without_null(node: Json) -> Json:

@@ -26,8 +26,8 @@ _GOES_WITH_FINISHING = "goes with the kinds experiment, job and build only; remo
 def spec_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
     """What is wrong between the fields of a Run's spec."""
     framework, kind, replicas = (given.get(name) for name in ("framework", "kind", "replicas"))
-    if kind in SERVING:
-        yield from _serving(str(kind), replicas)
+    if isinstance(kind, str) and kind in SERVING:
+        yield from _serving(kind, replicas)
         if framework is not None:
             yield Problem(("framework",), _GOES_WITH_FINISHING)
     else:

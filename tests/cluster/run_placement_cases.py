@@ -1,0 +1,139 @@
+"""The same for the rules about placement, in each layer of a Run's environment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tests.cluster.run_rule_cases import Case, in_each_layer
+from webhook.run.crd.placement_rules import TOO_DEEP
+
+Json = dict[str, Any]
+VALUES = (
+    "In and NotIn need one value or more, Exists and DoesNotExist take none: add or remove values"
+)
+NODE_VALUES = (
+    "In and NotIn need one value or more, Gt and Lt exactly one, Exists and DoesNotExist take "
+    "none: add or remove values"
+)
+TERM = "a term without expressions matches no node: give matchExpressions, or remove the term"
+NEEDS_SELECTOR = "needs a labelSelector beside it: give one"
+
+
+def _expression(operator: str, *values: str) -> Json:
+    return {"key": "a", "operator": operator, **({"values": list(values)} if values else {})}
+
+
+def _terms(*terms: Json) -> Json:
+    required = {"nodeSelectorTerms": list(terms)}
+    return {"affinity": {"nodeAffinity": {f"required{_DURING}": required}}}
+
+
+_DURING = "DuringSchedulingIgnoredDuringExecution"
+_AT_TERM = f"affinity.nodeAffinity.required{_DURING}.nodeSelectorTerms[0]"
+
+
+def _near(**term: Any) -> Json:
+    return {"affinity": {"podAffinity": {f"required{_DURING}": [{"topologyKey": "z", **term}]}}}
+
+
+def _spread(**more: Any) -> Json:
+    always = {"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "ScheduleAnyway"}
+    return {"topologySpreadConstraints": [{**always, **more}]}
+
+
+def _nodes() -> Iterator[tuple[str, Json, Json, str]]:
+    good = _terms({"matchExpressions": [_expression("In", "x")]})
+    for wrong, kept in (
+        (_expression("In"), good),
+        (_expression("NotIn"), good),
+        (_expression("Exists", "x"), _terms({"matchExpressions": [_expression("Exists")]})),
+        (_expression("DoesNotExist", "x"), good),
+        (_expression("Gt"), _terms({"matchExpressions": [_expression("Gt", "1")]})),
+        (_expression("Lt", "1", "2"), _terms({"matchExpressions": [_expression("Lt", "1")]})),
+    ):
+        at = f"{_AT_TERM}.matchExpressions[0].values"
+        yield at, _terms({"matchExpressions": [wrong]}), kept, NODE_VALUES
+    nothing: list[Json] = [{}, {"matchExpressions": []}]
+    for empty in nothing:
+        yield _AT_TERM, _terms(empty), good, TERM
+
+
+def _selectors() -> Iterator[tuple[str, Json, Json, str]]:
+    at = f"affinity.podAffinity.required{_DURING}[0]"
+    kept = _near(labelSelector={"matchExpressions": [_expression("NotIn", "x")]})
+    for wrong in (_expression("In"), _expression("Exists", "x")):
+        broken = _near(labelSelector={"matchExpressions": [wrong]})
+        yield f"{at}.labelSelector.matchExpressions[0].values", broken, kept, VALUES
+    for field in ("matchLabelKeys", "mismatchLabelKeys"):
+        kept = _near(**{field: ["a"]}, labelSelector={})
+        yield f"{at}.{field}", _near(**{field: ["a"]}), kept, NEEDS_SELECTOR
+    at = "topologySpreadConstraints[0]"
+    kept = _spread(matchLabelKeys=["a"], labelSelector={})
+    yield f"{at}.matchLabelKeys", _spread(matchLabelKeys=["a"]), kept, NEEDS_SELECTOR
+    yield (
+        f"{at}.minDomains",
+        _spread(minDomains=2),
+        _spread(minDomains=2, whenUnsatisfiable="DoNotSchedule"),
+        "goes with whenUnsatisfiable DoNotSchedule only: remove it",
+    )
+
+
+def _others() -> Iterator[tuple[str, Json, Json, str]]:
+    def tolerations(**one: Any) -> Json:
+        return {"tolerations": [one]}
+
+    yield (
+        "tolerations[0]",
+        tolerations(effect="NoExecute"),
+        tolerations(operator="Exists"),
+        "a toleration without a key needs operator Exists, and tolerates every taint: give a key",
+    )
+    yield (
+        "tolerations[0].value",
+        tolerations(key="a", operator="Exists", value="b"),
+        tolerations(key="a", operator="Exists", value=""),
+        "Exists takes no value: remove it, or use Equal",
+    )
+    for effect in ({}, {"effect": "NoSchedule"}):
+        yield (
+            "tolerations[0].tolerationSeconds",
+            tolerations(key="a", tolerationSeconds=5, **effect),
+            tolerations(key="a", tolerationSeconds=2**63 - 1, effect="NoExecute"),
+            "goes with effect NoExecute only: set it, or remove this",
+        )
+    yield (
+        "capacity[0].weight",
+        {"capacity": [{"class": "spot", "mode": "Constrain", "weight": 5}]},
+        {"capacity": [{"class": "spot", "mode": "Prefer", "weight": 100}]},
+        "goes with mode Prefer only: remove it, or change the mode",
+    )
+    for profile in ("seccompProfile", "appArmorProfile"):
+        kept = {"securityContext": {profile: {"type": "Localhost", "localhostProfile": "p"}}}
+        for wrong in ({"type": "Localhost"}, {"type": "Localhost", "localhostProfile": ""}):
+            yield (
+                f"securityContext.{profile}",
+                {"securityContext": {profile: wrong}},
+                kept,
+                "type Localhost needs a localhostProfile: give one",
+            )
+        yield (
+            f"securityContext.{profile}.localhostProfile",
+            {"securityContext": {profile: {"type": "Unconfined", "localhostProfile": "p"}}},
+            kept,
+            "goes with type Localhost only: remove it, or change the type",
+        )
+
+
+# What the rules in TOO_DEEP say is left to the controller, for a single replica.
+LEFT_TO_THE_CONTROLLER = (VALUES, NODE_VALUES, TERM)
+assert len(TOO_DEEP) == len(LEFT_TO_THE_CONTROLLER)
+_EVERYWHERE = [
+    case for each in (*_nodes(), *_selectors(), *_others()) for case in in_each_layer(*each)
+]
+PLACEMENT_CASES: list[Case] = [
+    case
+    for case in _EVERYWHERE
+    if "byIndex" not in case.field or case.message not in LEFT_TO_THE_CONTROLLER
+]
+LEFT: list[Case] = [case for case in _EVERYWHERE if case not in PLACEMENT_CASES]

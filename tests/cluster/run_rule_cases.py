@@ -1,0 +1,175 @@
+"""For each rule of the Run's API a Run that breaks it, and one that is at its limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from tests.run.whole_runs import a_run
+from webhook import names
+from webhook.run.model import DEFAULT_ROLE
+from webhook.run.roles import ROLES, Roles
+
+Json = dict[str, Any]
+
+
+class Case(NamedTuple):
+    """A Run that breaks one rule and no other, one that just keeps it, and what is said."""
+
+    broken: Json
+    kept: Json
+    field: str
+    message: str
+
+
+def named(name: str, run: Json) -> Json:
+    """The Run under another name."""
+    return {**run, "metadata": {**run["metadata"], "name": name}}
+
+
+def in_each_layer(field: str, broken: Json, kept: Json, message: str) -> Iterator[Case]:
+    """An environment of the run, of a role and of a single replica."""
+    for path, layer in (
+        ("spec", lambda each: {"environment": each}),
+        ("spec.replicas[worker]", lambda each: {"replicas": {"worker": {"environment": each}}}),
+        (
+            "spec.replicas[worker].byIndex[0]",
+            lambda each: {"replicas": {"worker": {"byIndex": [{"index": 0, "environment": each}]}}},
+        ),
+    ):
+        at = f"{path}.environment.{field}"
+        yield Case(a_run(**layer(broken)), a_run(**layer(kept)), at, message)
+
+
+def _roles_of(framework: str | None, roles: Roles) -> Iterator[Case]:
+    of = f"framework {framework}" if framework else "a run without a framework"
+    of_it = {"framework": framework} if framework else {}
+    known = ", ".join(roles.known)
+    whole: Json = {role: {} for role in roles.known}
+    if framework == "tensorflow":
+        del whole["chief"]
+    unknown = next(role for role in ("executor", "worker") if role not in roles.known)
+    yield Case(
+        a_run(**of_it, replicas={**whole, unknown: {}} if len(whole) < 5 else {unknown: {}}),
+        a_run(**of_it, replicas=whole),
+        "spec.replicas",
+        f"{of} has the roles {known} only: rename the others, or remove them",
+    )
+    if DEFAULT_ROLE not in roles.known:
+        yield Case(
+            a_run(**of_it),
+            a_run(**of_it, replicas=whole),
+            "spec.replicas",
+            f"is required for {of}: its roles are {known}",
+        )
+    for some in roles.required:
+        if set(some) != set(roles.known):
+            others: Json = {role: {} for role in whole if role not in some}
+            yield Case(
+                a_run(**of_it, replicas=others),
+                a_run(**of_it, replicas={**others, some[-1]: {}}),
+                "spec.replicas",
+                f"{of} needs a {' or a '.join(some)}: add it",
+            )
+
+
+def _counts() -> Iterator[Case]:
+    single = "of the roles master, chief, evaluator, launcher, scheduler, driver, head there is "
+    for framework, roles in ROLES.items():
+        of_it = {"framework": framework} if framework else {}
+        for role in roles.known:
+            if role in roles.single:
+                needed: Json = {some[-1]: {} for some in roles.required}
+                yield Case(
+                    a_run(**of_it, replicas={**needed, role: {"count": 2}}),
+                    a_run(**of_it, replicas={**needed, role: {"count": 1}}),
+                    "spec.replicas",
+                    f"{single}one replica at most: set its count to 1",
+                )
+    yield Case(
+        a_run(framework="tensorflow", replicas={"master": {}, "chief": {}}),
+        a_run(framework="tensorflow", replicas={"chief": {}}),
+        "spec.replicas",
+        "chief is the master by its newer name: keep one of the two",
+    )
+    many: list[Json] = [{"worker": {}}, {"master": {}, "worker": {}}]
+    for replicas in many:
+        yield Case(
+            a_run(kind="service", replicas=replicas),
+            a_run(kind="service", replicas={"master": {}}),
+            "spec.replicas",
+            "a notebook, a tensorboard or a service is one pod, of role master: remove the "
+            "replicas",
+        )
+    elastic = {"framework": "pytorch", "replicas": {"master": {}, "worker": {"count": 3}}}
+    yield Case(
+        a_run(**elastic, pytorch={"elastic": {"minReplicas": 5}}),
+        a_run(**elastic, pytorch={"elastic": {"minReplicas": 4}}),
+        "spec.pytorch.elastic.minReplicas",
+        "is more than all replicas together: lower it, or raise a count",
+    )
+    workers = {"count": 7, "byIndex": [{"index": 7}]}
+    yield Case(
+        a_run(replicas={"worker": workers}),
+        a_run(replicas={"worker": {"count": 7, "byIndex": [{"index": 6}]}}),
+        "spec.replicas[worker].byIndex",
+        "each index must be less than count, since indexes begin at 0: raise count, or remove the "
+        "override",
+    )
+
+
+def _names() -> Iterator[Case]:
+    a_service = (
+        "the run's Service has this name too: it must be lower-case letters, digits and '-', with "
+        "a letter at the beginning and a letter or a digit at the end; give the run another name"
+    )
+    for name in ("1mnist", "mnist.1"):
+        yield Case(named(name, a_run()), named("m-1", a_run()), "metadata.name", a_service)
+    too_long = (
+        "pods are called <run>-<role>-<index>, in at most 63 characters: give the run a shorter "
+        "name"
+    )
+    workers = a_run(replicas={"worker": {"count": 10000}})
+    eleven = a_run(replicas={"master": {}, "worker": {"count": 11}})
+    for run, most in ((a_run(), 54), (workers, 51), (eleven, 53)):
+        yield Case(named("m" * (most + 1), run), named("m" * most, run), "metadata.name", too_long)
+
+
+def _companions() -> Iterator[Case]:
+    yield Case(
+        a_run(kind="notebook", framework="pytorch"),
+        a_run(kind="build", framework="pytorch"),
+        "spec.framework",
+        "goes with the kinds experiment, job and build only: remove it",
+    )
+    for field, value in (("ports", [{"port": 80}]), ("maxAgeSeconds", 5)):
+        yield Case(
+            a_run(**{field: value}),
+            a_run(**{field: value}, kind="tensorboard"),
+            f"spec.{field}",
+            "goes with the kinds notebook, tensorboard and service only: remove it",
+        )
+    for framework in names.FRAMEWORKS:
+        roles: Json = {some[-1]: {} for some in ROLES[framework].required}
+        yield Case(
+            a_run(**{framework: {}}),
+            a_run(**{framework: {}}, framework=framework, replicas=roles),
+            f"spec.{framework}",
+            f"goes with framework {framework} only: remove it",
+        )
+    first = {"port": 1, "name": "a"}
+    for second in ({"port": 2}, {"port": 2, "name": "a"}):
+        yield Case(
+            a_run(kind="service", ports=[first, second]),
+            a_run(kind="service", ports=[first, {"port": 2, "name": "b"}]),
+            "spec.ports",
+            "where there are several ports, each needs a name of its own: give it one",
+        )
+
+
+CASES: list[Case] = [
+    *_names(),
+    *(case for framework, roles in ROLES.items() for case in _roles_of(framework, roles)),
+    *_counts(),
+    *_companions(),
+]

@@ -1,0 +1,208 @@
+"""What a Run is stays what it was; that it rests, and how long it is kept, may change."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from tests.policy.examples import GONE, changed
+from tests.run.whole_runs import OTHERS, TENSORFLOW, a_run
+from webhook import names
+from webhook.run.crd.fixed import CHANGEABLE
+from webhook.run.model import RunSpec
+from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.kubectl import Kubectl
+
+pytest_plugins = ["tests.cluster.run_fixtures"]
+
+Json = dict[str, Any]
+FIXED = "may not be changed after creation: delete the Run, and create it anew"
+ROLES = "roles may not be added or removed after creation: delete the Run, and create it anew"
+WORKERS = ("spec", "replicas", "worker")
+
+NOTEBOOK = next(run for run in OTHERS if run["spec"].get("kind") == "notebook")
+BY_FRAMEWORK = {run["spec"]["framework"]: run for run in OTHERS if "framework" in run["spec"]}
+BARE = a_run()
+
+
+class Stored:
+    """Runs as they are stored, and what the API server says of a change to one."""
+
+    def __init__(self, plane: ControlPlane, namespace: str) -> None:
+        self._plane = plane
+        self._path = f"/apis/{names.API_VERSION}/namespaces/{namespace}/{names.RUNS}"
+        self._runs: dict[str, Json] = {}
+
+    def refused(self, run: Json, path: tuple[Any, ...], value: Any) -> list[tuple[str, str]]:
+        """Field and message of each cause, for a value that is put, or taken away, at the path."""
+        stored = self._of(run)
+        update = changed(stored, path, value)
+        name = stored["metadata"]["name"]
+        where = f"{self._path}/{name}?dryRun=All&fieldValidation=Strict"
+        status, answer = self._plane.api.call("PUT", where, update)
+        if status == 200:
+            return []
+        causes = answer["details"]["causes"]
+        return [
+            (cause["field"], cause["message"].removeprefix("Invalid value: ")) for cause in causes
+        ]
+
+    def _of(self, run: Json) -> Json:
+        key = json.dumps(run, sort_keys=True)
+        if key not in self._runs:
+            named = copy.deepcopy(run)
+            named["metadata"]["name"] = f"run-{len(self._runs)}"
+            self._runs[key] = self._plane.api.create(self._path, named)
+        return self._runs[key]
+
+
+@pytest.fixture(scope="module")
+def stored(run_api: ControlPlane) -> Stored:
+    """In a namespace of their own, in which no controller looks."""
+    run_api.create_namespace("run-fixed")
+    return Stored(run_api, "run-fixed")
+
+
+# For each field of the spec another value, and what it is to be changed in.
+CHANGES: dict[str, tuple[Json, Any]] = {
+    "kind": (BARE, "build"),
+    "framework": (BARE, "pytorch"),
+    "environment": (TENSORFLOW, {"nodeSelector": {"pool": "other"}}),
+    "template": (BARE, {"spec": {"containers": []}}),
+    "mainContainer": (TENSORFLOW, "other"),
+    "restartScope": (TENSORFLOW, "Run"),
+    "backoffLimit": (TENSORFLOW, 6),
+    "disruptionLimit": (TENSORFLOW, 11),
+    "activeDeadlineSeconds": (TENSORFLOW, 5),
+    "cleanPodPolicy": (TENSORFLOW, "None"),
+    "ports": (NOTEBOOK, [{"port": 80}]),
+    "maxAgeSeconds": (NOTEBOOK, 5),
+    "tensorflow": (TENSORFLOW, {"port": 3333}),
+    "pytorch": (BY_FRAMEWORK["pytorch"], {"port": 1}),
+    "jax": (BY_FRAMEWORK["jax"], {"port": 1}),
+    "mpi": (BY_FRAMEWORK["mpi"], {"port": 1}),
+    "xgboost": (BY_FRAMEWORK["xgboost"], {"port": 1}),
+    "paddle": (BY_FRAMEWORK["paddle"], {"port": 1}),
+    "mxnet": (BY_FRAMEWORK["mxnet"], {"port": 1}),
+    "dask": (BY_FRAMEWORK["dask"], {"port": 2}),
+    "spark": (BY_FRAMEWORK["spark"], {"port": 1}),
+    "ray": (BY_FRAMEWORK["ray"], {"port": 1}),
+}
+# Fields that are always there, once the API server has filled in its defaults.
+ALWAYS = ("kind", "template", "restartScope", "backoffLimit", "cleanPodPolicy")
+
+
+def test_every_field_is_here() -> None:
+    """All but replicas, which have tests of their own, and the two that may change."""
+    assert {*CHANGES, *CHANGEABLE, "replicas"} == {*RunSpec.outer_names()}
+
+
+@pytest.mark.parametrize("field", CHANGES)
+def test_a_field_may_not_be_changed(stored: Stored, field: str) -> None:
+    """The message says what to do instead."""
+    run, value = CHANGES[field]
+
+    assert stored.refused(run, ("spec", field), value) == [(f"spec.{field}", FIXED)]
+
+
+@pytest.mark.parametrize("field", [field for field in CHANGES if field not in ALWAYS])
+def test_a_field_may_not_be_added_or_taken_away(stored: Stored, field: str) -> None:
+    """Absence is a value too."""
+    run, value = CHANGES[field]
+    without = changed(run, ("spec", field), GONE) if field in run["spec"] else run
+    whole = changed(without, ("spec", field), run["spec"].get(field, value))
+    said = (f"spec.{field}", FIXED)
+
+    assert said in stored.refused(without, ("spec", field), whole["spec"][field])
+    assert said in stored.refused(whole, ("spec", field), GONE)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ((*WORKERS, "count"), 8),
+        ((*WORKERS, "resources", "limits", "memory"), "3Gi"),
+        ((*WORKERS, "resources"), GONE),
+        ((*WORKERS, "restartPolicy"), "Never"),
+        ((*WORKERS, "byIndex", 0, "index"), 3),
+        ((*WORKERS, "byIndex", 1), GONE),
+        ((*WORKERS, "environment", "tolerations", 0, "tolerationSeconds"), 31),
+        ((*WORKERS, "environment", "nodeSelector", "zone"), "z"),
+        ((*WORKERS, "template", "spec", "containers", 0, "image"), "other"),
+    ],
+)
+def test_replicas_may_not_be_changed(stored: Stored, path: tuple[Any, ...], value: Any) -> None:
+    """Neither their number nor what they are."""
+    assert stored.refused(TENSORFLOW, path, value) == [("spec.replicas", FIXED)]
+
+
+@pytest.mark.parametrize(
+    ("run", "path", "value"),
+    [
+        (TENSORFLOW, ("spec", "replicas", "evaluator"), {}),
+        (TENSORFLOW, ("spec", "replicas", "ps"), GONE),
+        (TENSORFLOW, ("spec", "replicas"), {"worker": {}}),
+        (BARE, ("spec", "replicas"), {"master": {}}),
+        (a_run(replicas={"master": {}}), ("spec", "replicas"), GONE),
+        (a_run(replicas={"master": {}}), ("spec", "replicas"), {"worker": {}}),
+    ],
+)
+def test_the_set_of_roles_never_changes(
+    stored: Stored, run: Json, path: tuple[Any, ...], value: Any
+) -> None:
+    """It is said once, and not that the replicas changed as well."""
+    assert stored.refused(run, path, value) == [("spec.replicas", ROLES)]
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("metadata",), GONE),
+        (("metadata", "labels"), {"vision": "team"}),
+        (("metadata",), {"annotations": {"team": "vision"}, "labels": {"note": "any"}}),
+        (("metadata",), {"labels": {"team": "vision"}, "finalizers": ["any"]}),
+        (("spec",), {"containers": [], "activeDeadlineSeconds": 5}),
+        (("spec", "containers", 0), {"name": "main", "command": ["x"], "env": []}),
+        (("spec", "containers", 0, "env"), None),
+        (("spec", "newer"), {"field": 1}),
+    ],
+)
+def test_no_change_in_a_template_goes_unseen(
+    stored: Stored, path: tuple[Any, ...], value: Any
+) -> None:
+    """Not even one key for another: the API server looks into what it has no schema for."""
+    of_the_run = stored.refused(TENSORFLOW, ("spec", "template", *path), value)
+    of_a_role = stored.refused(TENSORFLOW, (*WORKERS, "template", *path), value)
+
+    assert of_the_run == [("spec.template", FIXED)]
+    assert of_a_role == [("spec.replicas", FIXED)]
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("spec", "suspend"), False),
+        (("spec", "suspend"), GONE),
+        (("spec", "ttlSecondsAfterFinished"), 5),
+        (("spec", "ttlSecondsAfterFinished"), GONE),
+        (("metadata", "labels"), {"a": "b"}),
+    ],
+)
+def test_what_may_change_may_change(stored: Stored, path: tuple[Any, ...], value: Any) -> None:
+    """To rest, to be kept for a while, and to be found."""
+    assert stored.refused(TENSORFLOW, path, value) == []
+
+
+@pytest.mark.usefixtures("run_api")
+def test_a_file_that_did_not_change_can_be_applied_again(kubectl: Kubectl) -> None:
+    """With kubectl on its own side and on the server's; and `kubectl patch` suspends."""
+    for run in (TENSORFLOW, BARE, NOTEBOOK):
+        text = json.dumps(changed(run, ("metadata", "name"), f"a-{len(json.dumps(run))}"))
+        assert "created" in kubectl("apply", "-f", "-", stdin=text)
+        assert "unchanged" in kubectl("apply", "-f", "-", stdin=text)
+        kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
+        patch = '{"spec": {"suspend": true, "ttlSecondsAfterFinished": 60}}'
+        kubectl("patch", "--type=merge", "-p", patch, "-f", "-", stdin=text)
