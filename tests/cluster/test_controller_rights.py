@@ -26,8 +26,9 @@ WATCH: Final = ["get", "list", "watch"]
 RULES: Final[list[Json]] = [
     {"apiGroups": [names.GROUP], "resources": ["runs"], "verbs": [*WATCH, "delete"]},
     {"apiGroups": [names.GROUP], "resources": ["runs/status"], "verbs": ["update"]},
-    {"apiGroups": [""], "resources": ["services", "configmaps"], "verbs": [*WATCH, "create"]},
-    {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "create"]},
+    {"apiGroups": [""], "resources": ["services"], "verbs": [*WATCH, "create", "patch"]},
+    {"apiGroups": [""], "resources": ["configmaps"], "verbs": [*WATCH, "create"]},
+    {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
     {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]},
     {
         "apiGroups": ["apps"],

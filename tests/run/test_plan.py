@@ -127,10 +127,10 @@ def test_keys_are_kept_in_a_secret_of_the_run() -> None:
     """Of the type that Kubernetes has for them; the plan itself makes no keys."""
     made = planned(framework="mpi", replicas={"launcher": {}, "worker": {}})
     assert made.needs.keys
-    assert made.keys_secret == "r-ssh"
+    assert made.keys_secret == f"r-ssh-{UID[:8]}"
     secret = made.keys_secret_manifest("private", "public")
     assert secret["type"] == "kubernetes.io/ssh-auth"
-    assert secret["metadata"]["name"] == "r-ssh"
+    assert secret["metadata"]["name"] == made.keys_secret
     assert secret["metadata"]["ownerReferences"][0]["uid"] == UID
     data = {key: b64decode(value).decode() for key, value in secret["data"].items()}
     assert data == {"ssh-privatekey": "private", "ssh-publickey": "public"}

@@ -35,8 +35,12 @@ def config_map_name(run: Run) -> str:
 
 
 def secret_name(run: Run) -> str:
-    """The name of the Secret of the run's SSH keys."""
-    return f"{run.name}-ssh"
+    """The name of the Secret of the run's SSH keys.
+
+    With the beginning of the uid in it nobody else's has it, an earlier run's neither: the
+    controller can tell that one which is there is the run's, and need not be allowed to read it.
+    """
+    return f"{run.name}-ssh-{run.metadata.uid[:8]}"
 
 
 def mounts(run: Run, shared: Shared, pod: Mapping[str, Any], main: JsonObject) -> list[JsonObject]:

@@ -172,7 +172,7 @@ def test_files_and_keys_that_replicas_share_are_shown(files: Files) -> None:
     """With where they are mounted; and the command of a worker that has none."""
     result = files.run("-f", files.write("run.yaml", MPI), "--cluster-domain", "example.org")
     assert "  ConfigMap  pi-rendezvous: hostfile, ssh_config, at /etc/fairlead\n" in result.stdout
-    assert "  Secret     pi-ssh: SSH keys, at /root/.ssh\n" in result.stdout
+    assert "  Secret     pi-ssh-00000000: SSH keys, at /root/.ssh\n" in result.stdout
     assert "      command  /usr/sbin/sshd -De -o" in result.stdout
     text = files.run("-f", "-", "--cluster-domain", "example.org", "-o", "yaml", stdin=MPI).stdout
     first = next(iter(yaml.safe_load_all(text)))
