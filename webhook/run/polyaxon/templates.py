@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.placement.schema.base import shown
 from webhook.run.polyaxon.item import Item
-from webhook.run.polyaxon.params import NotKnown, NotThere, as_text
+from webhook.run.polyaxon.params import NotKnown, NotThere, as_text, truth
 
 if TYPE_CHECKING:
     from webhook.run.polyaxon.notes import Notes
@@ -43,6 +43,9 @@ def bound(item: Item, params: Params, notes: Notes) -> Item:
         return item
     whole = _TEMPLATE.fullmatch(item.value.strip())
     if whole and (found := _value(whole[1], item, params, notes)) is not None:
+        known = truth(found)
+        if known is not None:
+            return Item(known, item.origin, str(known))
         return Item(found.value, item.origin, found.text)
     return item.saying(_TEMPLATE.sub(lambda hit: _text(hit, item, params, notes), item.value))
 
