@@ -70,7 +70,7 @@ def run(settings: Settings) -> bool:
 async def _run(settings: Settings, plain: socket.socket) -> bool:
     exposition, drain = Exposition(), Drain(0)
     metrics = ControllerMetrics(exposition.registry)
-    async with connect(settings.kubeconfig) as client:
+    async with connect(settings.kubeconfig, on_answer=metrics.answered) as client:
         bucket = TokenBucket(settings.qps, settings.burst)
         election = _election(settings, client)
         writer = Writer(client, bucket, may_write=election.may_write if election else _always)

@@ -70,6 +70,13 @@ class ControllerMetrics:
             ["reason"],
             registry=registry,
         )
+        self._answers = Counter(
+            "fairlead_api_requests",
+            "Requests to the API server, watches aside, by verb and HTTP status; none if no answer "
+            "came.",
+            ["verb", "code"],
+            registry=registry,
+        )
         self._leader = Gauge(
             "fairlead_leader", "Whether this process leads: 1 or 0.", registry=registry
         )
@@ -97,6 +104,10 @@ class ControllerMetrics:
     def creation_refused(self, reason: str) -> None:
         """Count a creation that was refused."""
         self._refused.labels(reason).inc()
+
+    def answered(self, verb: str, status: int | None) -> None:
+        """Count a request; without a status no answer came."""
+        self._answers.labels(verb, "none" if status is None else str(status)).inc()
 
     def leads(self, *, leads: bool) -> None:
         """Note whether this process leads."""

@@ -1,0 +1,149 @@
+"""Runs, pods and an API server that answers as a test wants, for tests of the controller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from webhook import names
+from webhook.controller.stored_run import StoredRun, store
+from webhook.errors import ClusterError
+from webhook.kube.client import Client
+from webhook.kube.listing import Listing
+from webhook.kube.writer import Writer
+from webhook.run.model import Run
+
+Json = dict[str, Any]
+
+UID = "uid-mnist"
+TEMPLATE: Json = {"spec": {"containers": [{"name": "main", "image": "example.invalid/none"}]}}
+
+
+def raw_run(
+    *, name: str = "mnist", version: int = 5, status: Json | None = None, **spec: Any
+) -> Json:
+    """A Run as the API server keeps it: three workers of JAX unless told otherwise."""
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": names.RUN_KIND,
+        "metadata": {
+            "name": name,
+            "namespace": "lab",
+            "uid": f"uid-{name}",
+            "resourceVersion": str(version),
+            "generation": 1,
+            "managedFields": [{"manager": "kubectl"}],
+        },
+        "spec": {
+            "framework": "jax",
+            "template": TEMPLATE,
+            "replicas": {"worker": {"count": 3}},
+            **spec,
+        },
+        **({"status": status} if status else {}),
+    }
+
+
+def stored_run(**changes: Any) -> StoredRun:
+    return store(raw_run(**changes))
+
+
+def run(**changes: Any) -> Run:
+    raw = raw_run(**changes)
+    return Run.model_validate(raw, by_alias=True, by_name=False)
+
+
+def raw_pod(
+    index: int, *, uid: str = "", run_uid: str = UID, version: int = 9, **metadata: Any
+) -> Json:
+    """A worker's pod."""
+    owner = {
+        "apiVersion": names.API_VERSION,
+        "kind": names.RUN_KIND,
+        "name": "mnist",
+        "uid": run_uid,
+        "controller": True,
+    }
+    return {
+        "metadata": {
+            "name": f"mnist-worker-{index}",
+            "namespace": "lab",
+            "uid": uid or f"uid-{index}",
+            "resourceVersion": str(version),
+            "ownerReferences": [owner],
+            **metadata,
+        },
+        "status": {"phase": "Pending"},
+    }
+
+
+def refused(status: int | None, reason: str = "", words: str = "") -> ClusterError:
+    """What the client raises."""
+    return ClusterError(
+        f"POST: {status} {reason}: {words}", status=status, reason=reason, words=words
+    )
+
+
+@dataclass
+class Api:
+    """Stands for client and writer. A call's answer is what `answers` has for it, raised if it is
+    an error; what is not there is stored as it came, or is not found."""
+
+    answers: dict[tuple[str, str], Any] = field(default_factory=dict)
+    calls: list[tuple[str, str]] = field(default_factory=list)
+    bodies: list[Any] = field(default_factory=list)
+    versions: int = 100
+
+    @property
+    def client(self) -> Client:
+        return cast(Client, self)
+
+    @property
+    def writer(self) -> Writer:
+        return cast(Writer, self)
+
+    def named(self, verb: str) -> list[str]:
+        """The names in the paths, or bodies, of the calls of this verb."""
+        return [name for done, name in self.calls if done == verb]
+
+    async def get(self, path: str) -> Json:
+        return self._answer("get", path.rpartition("/")[2], None)
+
+    async def create(self, path: str, body: Mapping[str, Any]) -> Json:
+        del path
+        return self._answer("create", body["metadata"]["name"], body)
+
+    async def replace(self, path: str, body: Mapping[str, Any]) -> Json:
+        del path
+        return self._answer("replace", body["metadata"]["name"], body)
+
+    async def patch(self, path: str, body: Mapping[str, Any], patch_type: str) -> Json:
+        del patch_type
+        return self._answer("patch", path.rpartition("/")[2], body)
+
+    async def delete(self, path: str, body: Mapping[str, Any]) -> Json:
+        return self._answer("delete", path.rpartition("/")[2], body)
+
+    async def list(self, path: str, keep: Any, *, query: Any = None) -> Listing[Any]:
+        del query
+        found = self._answer("list", path.rpartition("/")[2], None)
+        return Listing([keep(each) for each in found["items"]], str(self.versions))
+
+    def _answer(self, verb: str, name: str, body: Any) -> Json:
+        self.calls.append((verb, name))
+        self.bodies.append(body)
+        answer = self.answers.get((verb, name), self.answers.get((verb, "*")))
+        if isinstance(answer, Exception):
+            raise answer
+        if answer is not None:
+            return cast(Json, answer)
+        if body is None or verb in ("delete", "patch"):
+            raise refused(404, "NotFound")
+        self.versions += 1
+        metadata = {
+            "uid": f"new-{self.versions}",
+            **body["metadata"],
+            "resourceVersion": str(self.versions),
+        }
+        return {**body, "metadata": metadata}

@@ -1,0 +1,196 @@
+"""Doing what was decided, on an API server that refuses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.controller.runs import UID, Api, Json, raw_pod, raw_run, refused, run
+from webhook.controller.carry_out import Doer, Done
+from webhook.controller.known import Known
+from webhook.controller.objects import Objects
+from webhook.controller.refusals import Refusals
+from webhook.errors import NotLeading
+from webhook.run.actions import (
+    Action,
+    CreateConfigMap,
+    CreateDeployment,
+    CreateKeys,
+    CreatePod,
+    CreateService,
+    DeleteDeployment,
+    DeletePod,
+    DeleteRun,
+    ScaleDeployment,
+)
+from webhook.run.observed import Observed, OwnedDeployment
+from webhook.run.plan import plan
+
+QUOTA = refused(403, "Forbidden", "exceeded quota: small")
+MPI: dict[str, Any] = {"framework": "mpi", "replicas": {"launcher": {}, "worker": {"count": 2}}}
+
+
+class Counted:
+    """Counts what is done."""
+
+    def __init__(self) -> None:
+        self.all: Counter[str] = Counter()
+
+    def pod_created(self) -> None:
+        self.all["created"] += 1
+
+    def pod_deleted(self) -> None:
+        self.all["deleted"] += 1
+
+    def creation_refused(self, reason: str) -> None:
+        self.all[reason] += 1
+
+
+class Stage:
+    """A doer whose clock stands still unless it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.api, self.known, self.counted = Api(), Known(), Counted()
+        self.refusals = Refusals(clock=lambda: self.now, random=Random(1))
+        objects = Objects(self.api.client, self.api.writer, self.known)
+        self.doer = Doer(objects, self.refusals, self.counted)
+
+    def do(self, *actions: Action, over: bool = False, **spec: Any) -> Done:
+        whole = run(**spec)
+        observed = Observed(deployment=OwnedDeployment("d", 1, 1, 1, 1, 1))
+        planned = None if over else plan(whole)
+        done = asyncio.run(self.doer.carry_out(whole, planned, observed, actions))
+        self.refusals.note(UID, done.made, done.refused)
+        return done
+
+
+def workers(count: int) -> Sequence[CreatePod]:
+    return [CreatePod("worker", index, 0) for index in range(count)]
+
+
+def test_what_pods_need_is_there_before_the_first_of_them() -> None:
+    """Whatever the order in which the actions come."""
+    stage = Stage()
+    pod = CreatePod("worker", 0, 0)
+    done = stage.do(pod, CreateKeys(), CreateConfigMap(), CreateService(), **MPI)
+    assert stage.api.named("create") == [
+        plan(run(**MPI)).keys_secret,
+        "mnist-rendezvous",
+        "mnist",
+        "mnist-worker-0",
+    ]
+    assert (done.error, done.refused, done.left, done.acted) == (None, [], None, True)
+    assert len(done.made) == 4
+    assert stage.counted.all == {"created": 1}
+
+
+def test_after_a_refusal_nothing_more_is_begun() -> None:
+    """It would meet the next pod too; one was under way, for the first is tried alone."""
+    stage = Stage()
+    stage.api.answers["create", "*"] = QUOTA
+    done = stage.do(*workers(50))
+    assert len(stage.api.calls) == len(done.refused) == 1
+    assert stage.counted.all == {"QuotaExceeded": 1}
+
+
+def test_pods_are_created_more_and_more_at_once() -> None:
+    """As long as all goes well; a refusal on the way costs what was under way, and no more."""
+    stage = Stage()
+    stage.api.answers["create", "mnist-worker-20"] = QUOTA
+    done = stage.do(*workers(100))
+    assert len(done.refused) == 1
+    assert 20 <= len(done.made) < 60
+    assert stage.counted.all["created"] == len(done.made)
+
+
+def test_a_name_that_is_taken_stops_no_other() -> None:
+    """It is waited for by itself."""
+    stage = Stage()
+    stage.api.answers["create", "mnist-worker-1"] = refused(409, "AlreadyExists")
+    stage.api.answers["get", "mnist-worker-1"] = raw_pod(1, run_uid="other")
+    done = stage.do(*workers(10))
+    assert [one.reason for one in done.refused] == ["NameTaken"]
+    assert len(done.made) == 9
+    again = stage.do(*workers(10))
+    assert stage.api.named("create").count("mnist-worker-1") == 1
+    assert again.left is not None
+    assert len(again.made) == 9
+
+
+def test_while_creations_are_held_back_the_rest_is_done() -> None:
+    """A deletion may be what frees the quota."""
+    stage = Stage()
+    stage.api.answers["create", "*"] = QUOTA
+    stage.do(*workers(1))
+    stage.api.answers["delete", "*"] = raw_pod(5)
+    done = stage.do(DeletePod("mnist-worker-5", "uid-5"), CreateService(), *workers(1))
+    assert stage.api.calls[1:] == [("delete", "mnist-worker-5")]
+    assert done.left is not None
+    assert done.left > 0
+    assert stage.counted.all["deleted"] == 1
+    stage.now += 60
+    del stage.api.answers["create", "*"]
+    assert stage.do(CreateService(), *workers(1)).made == {"mnist", "mnist-worker-0"}
+
+
+def test_without_its_service_a_run_gets_no_pods() -> None:
+    """Nor the Service without what comes before it."""
+    stage = Stage()
+    stage.api.answers["create", "mnist-rendezvous"] = QUOTA
+    done = stage.do(CreateConfigMap(), CreateService(), CreatePod("worker", 0, 0), **MPI)
+    assert stage.api.named("create") == ["mnist-rendezvous"]
+    assert [one.name for one in done.refused] == ["mnist-rendezvous"]
+
+
+@pytest.mark.parametrize("trouble", [refused(503), refused(None, "Timeout"), NotLeading("lost")])
+def test_trouble_is_told_and_nothing_more_is_begun(trouble: Exception) -> None:
+    """What was made by then is made."""
+    stage = Stage()
+    stage.api.answers["create", "mnist-worker-1"] = trouble
+    done = stage.do(CreateService(), *workers(60))
+    assert done.error is trouble
+    assert {"mnist", "mnist-worker-0"} <= done.made
+    assert len(done.made) < 40
+    stage.api.answers["create", "mnist"] = trouble
+    calls = len(stage.api.calls)
+    assert stage.do(CreateService(), *workers(60)).error is trouble
+    assert len(stage.api.calls) == calls + 1
+
+
+def test_deletions_go_side_by_side_and_a_pod_that_is_gone_is_no_trouble() -> None:
+    """All of a run's at once, when it is suspended."""
+    stage = Stage()
+    for index in range(30):
+        stage.api.answers["delete", f"mnist-worker-{index}"] = raw_pod(index)
+    actions = [DeletePod(f"mnist-worker-{index}", f"uid-{index}") for index in range(40)]
+    done = stage.do(*actions)
+    assert done.error is None
+    assert len(stage.api.named("delete")) == 40
+    assert stage.counted.all == {"deleted": 30}
+
+
+def test_a_deployment_is_made_scaled_and_deleted() -> None:
+    """It has the run's name."""
+    stage = Stage()
+    spec: Json = {"framework": None, "replicas": None, "kind": "notebook", "ports": [{"port": 80}]}
+    stage.api.answers["patch", "mnist"] = {**raw_run(), "spec": {"replicas": 0}}
+    stage.api.answers["delete", "mnist"] = {"kind": "Status"}
+    stage.do(CreateService(), CreateDeployment(), ScaleDeployment(0), DeleteDeployment(), **spec)
+    verbs = [verb for verb, name in stage.api.calls if name == "mnist"]
+    assert verbs == ["create", "create", "patch", "delete"]
+    assert stage.api.bodies[2] == {"spec": {"replicas": 0}}
+    assert stage.api.bodies[3]["preconditions"] == {"uid": "d"}
+
+
+def test_of_a_run_that_is_over_nothing_is_made() -> None:
+    """It has no plan any more; it can be cleaned away and deleted."""
+    stage = Stage()
+    stage.api.answers["delete", "*"] = {"kind": "Status"}
+    stage.do(CreateService(), *workers(2), DeleteRun(), over=True)
+    assert stage.api.calls == [("delete", "mnist")]

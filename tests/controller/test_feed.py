@@ -1,0 +1,150 @@
+"""From changes in the caches to keys in the queue."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from tests.controller.runs import UID, raw_pod, stored_run
+from webhook.controller import feed as module
+from webhook.controller.feed import Feed
+from webhook.controller.known import Known
+from webhook.kube.cache import Cache
+from webhook.kube.work_queue import WorkQueue
+from webhook.run import seen
+
+
+class Stage:
+    """A feed whose clock stands still unless it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.known = Known()
+        self.feed = Feed(self.known, clock=lambda: self.now)
+        self.queue = WorkQueue(clock=lambda: self.now)
+
+    def pod(self, index: int, version: int = 9) -> None:
+        raw = raw_pod(index, uid=f"u{version}")
+        self.known.pods.put(f"lab/mnist-worker-{index}", seen.pod(raw))
+
+    async def taken(self) -> list[str]:
+        """The keys that are ready, each looked at now."""
+        found = []
+        while self.queue.depth:
+            key = await self.queue.get()
+            assert key is not None
+            found.append(key)
+            self.queue.done(key)
+            self.feed.looked(key)
+        return found
+
+
+def play(act: Callable[[Stage], object]) -> None:
+    async def run() -> None:
+        result = act(Stage())
+        if asyncio.iscoroutine(result):
+            await result
+
+    asyncio.run(run())
+
+
+def test_a_leader_begins_with_every_run() -> None:
+    """Whatever happened while nobody led is seen so."""
+
+    async def act(stage: Stage) -> None:
+        stage.known.runs.put("lab/mnist", stored_run())
+        stage.pod(0)
+        assert stage.queue.depth == 0
+        stage.feed.begin(stage.queue)
+        assert await stage.taken() == ["lab/mnist"]
+
+    play(act)
+
+
+def test_a_changed_run_is_looked_at_at_once() -> None:
+    """A change, a deletion, and a status that was written, whenever it was looked at last."""
+
+    async def act(stage: Stage) -> None:
+        stage.feed.begin(stage.queue)
+        for change in (stored_run(), stored_run(version=6), None):
+            stage.known.runs.put("lab/mnist", change)
+            assert await stage.taken() == ["lab/mnist"]
+
+    play(act)
+
+
+def test_after_a_quiet_time_a_pods_event_is_seen_at_once() -> None:
+    """A failure is not waited for."""
+
+    async def act(stage: Stage) -> None:
+        stage.feed.begin(stage.queue)
+        stage.known.runs.put("lab/mnist", stored_run())
+        await stage.taken()
+        stage.now += module.MOST
+        stage.pod(0)
+        assert await stage.taken() == ["lab/mnist"]
+
+    play(act)
+
+
+def test_many_events_are_one_look() -> None:
+    """The next look waits the longer the more pods the run has, up to a second."""
+
+    async def act(stage: Stage) -> None:
+        stage.feed.begin(stage.queue)
+        stage.known.runs.put("lab/mnist", stored_run())
+        for index in range(2000):
+            stage.pod(index)
+        await stage.taken()
+        for index in range(2000):
+            stage.pod(index, version=10)
+        assert (stage.queue.depth, stage.queue.delayed) == (0, 1)
+
+    play(act)
+
+
+def test_what_belongs_to_no_known_run_adds_nothing() -> None:
+    """The run's own coming is what counts; a run that is gone has the garbage collector."""
+
+    async def act(stage: Stage) -> None:
+        stage.feed.begin(stage.queue)
+        stage.pod(0)
+        stage.known.config_maps.put("lab/mnist", UID)
+        assert (stage.queue.depth, stage.queue.delayed) == (0, 0)
+
+    play(act)
+
+
+def test_services_and_deployments_count_as_pods_do() -> None:
+    """Somebody may delete them."""
+
+    async def act(stage: Stage) -> None:
+        stage.feed.begin(stage.queue)
+        stage.known.runs.put("lab/mnist", stored_run())
+        await stage.taken()
+        raw = {"metadata": raw_pod(0)["metadata"], "spec": {}}
+        known = stage.known
+        known_caches: tuple[Cache[Any], ...] = (
+            known.services,
+            known.config_maps,
+            known.deployments,
+        )
+        for cache in known_caches:
+            stage.now += module.MOST
+            cache.put("lab/mnist", cache.keep(raw))
+            assert await stage.taken() == ["lab/mnist"]
+
+    play(act)
+
+
+def test_who_does_not_lead_adds_nothing() -> None:
+    """Its queue is gone."""
+
+    async def act(stage: Stage) -> None:
+        stage.feed.begin(stage.queue)
+        stage.feed.end()
+        stage.known.runs.put("lab/mnist", stored_run())
+        assert stage.queue.depth == 0
+
+    play(act)

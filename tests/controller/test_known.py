@@ -1,0 +1,66 @@
+"""What is known of runs, by their uid."""
+
+from __future__ import annotations
+
+from tests.controller.runs import UID, Json, raw_pod, raw_run, stored_run
+from webhook.controller.known import Known
+from webhook.run import seen
+from webhook.run.observed import OwnedPod, Refusal
+
+
+def pod(index: int, run_uid: str = UID) -> OwnedPod:
+    found = seen.pod(raw_pod(index, run_uid=run_uid))
+    assert found is not None
+    return found
+
+
+def service() -> Json:
+    """The run's Service."""
+    return {"metadata": raw_pod(0)["metadata"], "spec": {"selector": {"a": "b"}}}
+
+
+def test_what_a_run_owns_is_found_by_its_uid() -> None:
+    """And nothing of another, though it be of the same name."""
+    known = Known()
+    known.pods.replace({"lab/mnist-worker-0": pod(0), "lab/mnist-worker-1": pod(1, "other")})
+    known.services.put("lab/mnist", known.services.keep(service()))
+    known.config_maps.put("lab/mnist-rendezvous", "other")
+    observed = known.observed(UID, (Refusal("a", "Failed", ""),))
+    assert list(observed.pods) == ["mnist-worker-0"]
+    assert (observed.service, observed.config_map, observed.deployment) == (True, False, None)
+    assert [one.name for one in observed.refusals] == ["a"]
+    assert known.pod_count(UID) == 1
+
+
+def test_a_pod_that_is_gone_is_nobodys() -> None:
+    """The index follows the cache, a change of owner too."""
+    known = Known()
+    known.pods.put("lab/mnist-worker-0", pod(0))
+    known.pods.put("lab/mnist-worker-0", pod(0, "other"))
+    assert (known.pod_count(UID), known.pod_count("other")) == (0, 1)
+    known.pods.put("lab/mnist-worker-0", None)
+    assert known.observed("other").pods == {}
+
+
+def test_a_deployment_is_known_with_its_run() -> None:
+    """One of somebody else is not remembered at all."""
+    known = Known()
+    metadata = {**raw_pod(0)["metadata"], "name": "lab"}
+    known.deployments.put("lab/lab", known.deployments.keep({"metadata": metadata, "spec": {}}))
+    deployment = known.observed(UID).deployment
+    assert deployment is not None
+    assert deployment.uid == "uid-0"
+    assert known.deployments.keep({"metadata": {"name": "x", "uid": "y"}}) is None
+
+
+def test_a_runs_key_is_found_by_its_uid_as_long_as_it_is_there() -> None:
+    """A Run made anew under the same name is another."""
+    known = Known()
+    known.runs.put("lab/mnist", stored_run())
+    assert known.key_of(UID) == "lab/mnist"
+    again = raw_run(version=8)
+    again["metadata"]["uid"] = "second"
+    known.runs.put("lab/mnist", known.runs.keep(again))
+    assert (known.key_of(UID), known.key_of("second")) == (None, "lab/mnist")
+    known.runs.put("lab/mnist", None)
+    assert known.key_of("second") is None

@@ -1,0 +1,232 @@
+"""One look at one run, on an API server that answers in every way."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.controller.runs import UID, Api, Json, raw_pod, raw_run, refused
+from tests.controller.test_carry_out import QUOTA, Counted
+from webhook.controller.announcer import Announcer
+from webhook.controller.carry_out import Doer
+from webhook.controller.known import Known
+from webhook.controller.objects import Objects
+from webhook.controller.readings import Readings
+from webhook.controller.reconciler import Reconciler
+from webhook.controller.refusals import Refusals
+from webhook.errors import ClusterError, InvalidRun, NotLeading
+from webhook.run.plan import plan
+
+NOW = datetime(2026, 11, 21, 20, 15, tzinfo=UTC)
+THREE = ["mnist-worker-0", "mnist-worker-1", "mnist-worker-2"]
+
+
+class Stage:
+    """A reconciler with the real heart, whose clocks stand still unless they are moved."""
+
+    def __init__(self, **changes: Any) -> None:
+        self.now = 100.0
+        self.api, self.known = Api(), Known()
+        for cache in (self.known.pods, self.known.services, self.known.runs):
+            cache.replace({}, "1")
+        self.raw = raw_run(**changes)
+        self.known.runs.put("lab/mnist", self.known.runs.keep(self.raw))
+        self.transitions: list[tuple[str, str]] = []
+        self.refusals = Refusals(clock=lambda: self.now, random=Random(1))
+        self.said: list[str] = []
+        objects = Objects(self.api.client, self.api.writer, self.known)
+        self.reconciler = Reconciler(
+            self.known,
+            objects,
+            Readings(plan),
+            Doer(objects, self.refusals, Counted()),
+            self.refusals,
+            Announced(self),
+            self,
+            now=lambda: NOW,
+        )
+
+    def transition(self, before: str, after: str) -> None:
+        self.transitions.append((before, after))
+
+    def look(self) -> float | None:
+        return asyncio.run(self.reconciler.look("lab/mnist"))
+
+    @property
+    def status(self) -> Json:
+        stored = self.known.runs.get("lab/mnist")
+        assert stored is not None
+        status: Json = stored.raw().get("status", {})
+        return status
+
+
+class Announced(Announcer):
+    """Notes the reasons of what is announced, and writes nothing."""
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage.api.writer)
+        self._stage = stage
+
+    def announce(self, run: Any, announcements: Any) -> None:
+        del run
+        self._stage.said += [each.reason for each in announcements]
+
+
+def test_a_new_run_gets_its_pods_and_its_status() -> None:
+    """The status last, written once."""
+    stage = Stage()
+    stage.look()
+    assert stage.api.calls[0] == ("create", "mnist")
+    assert sorted(stage.api.named("create")[1:]) == THREE
+    assert stage.api.calls[-1] == ("replace", "mnist")
+    assert stage.status["observedGeneration"] == 1
+    assert "Begun" in stage.said
+
+
+def test_a_second_look_creates_nothing_again_though_no_watch_has_told_of_the_pods() -> None:
+    """What was created is known, and so is the status that was written."""
+    stage = Stage()
+    stage.look()
+    stage.look()
+    created = stage.api.named("create")
+    assert len(created) == len(set(created)) == 4
+    assert stage.status["replicas"]["worker"]["active"] == 3
+
+
+def test_a_status_that_has_not_changed_is_not_written() -> None:
+    """Else two controllers would keep each other busy for ever."""
+    stage = Stage()
+    for _ in range(4):
+        stage.look()
+    written = len(stage.api.named("replace"))
+    assert stage.look() is None
+    assert len(stage.api.named("replace")) == written
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_run_that_is_gone_or_going_is_left_alone(there: bool) -> None:
+    """What it owns goes with it."""
+    stage = Stage()
+    stage.raw["metadata"]["deletionTimestamp"] = "2026-11-21T20:00:00Z"
+    kept = stage.known.runs.keep(stage.raw) if there else None
+    stage.known.runs.put("lab/mnist", kept)
+    assert stage.look() is None
+    assert stage.api.calls == []
+
+
+def test_events_come_only_after_the_status_was_written() -> None:
+    """A look whose status was refused is repeated, and would say everything again."""
+    stage = Stage()
+    stage.api.answers["replace", "*"] = refused(409, "Conflict")
+    with pytest.raises(ClusterError) as caught:
+        stage.look()
+    assert caught.value.status == 409
+    assert stage.said == []
+    assert stage.transitions == []
+
+
+def test_a_run_that_was_deleted_meanwhile_is_no_trouble() -> None:
+    """Nobody is left to read its status."""
+    stage = Stage()
+    stage.api.answers["replace", "*"] = refused(404)
+    stage.look()
+    assert stage.said == []
+
+
+def test_a_pod_that_is_missing_is_looked_up_before_it_is_counted() -> None:
+    """The cache may only be behind."""
+    replicas = {"worker": {"desired": 3, "activeIndexes": "0-2"}}
+    status = {"phase": "Running", "startTime": "2026-11-21T20:00:00Z", "replicas": replicas}
+    stage = Stage(status=status)
+    stage.known.services.put(
+        "lab/mnist",
+        stage.known.services.keep(
+            {"metadata": raw_pod(0)["metadata"], "spec": {"selector": {"a": "b"}}}
+        ),
+    )
+    stage.api.answers["get", "mnist-worker-1"] = raw_pod(1)
+    stage.look()
+    assert sorted(stage.api.named("get")) == THREE
+    worker = stage.status["replicas"]["worker"]
+    assert worker["disruptions"] == 2
+    assert worker["activeIndexes"] == "1"
+    # What went down is counted first; the pods come with a later look.
+    assert stage.api.named("create") == []
+
+
+def test_a_refusal_is_told_by_the_next_look_and_then_waited_for() -> None:
+    """In between nothing is tried, and nothing is counted."""
+    stage = Stage()
+    stage.api.answers["create", "*"] = QUOTA
+    assert stage.look() == 0.0
+    left = stage.look()
+    assert left is not None
+    assert 0 < left <= 1.5
+    assert stage.api.named("create") == ["mnist"]
+    [created] = [each for each in stage.status["conditions"] if each["type"] == "Created"]
+    assert (created["status"], created["reason"]) == ("False", "QuotaExceeded")
+    assert "exceeded quota" in created["message"]
+    stage.now += left
+    del stage.api.answers["create", "*"]
+    assert stage.look() == 0.0
+    stage.look()
+    [created] = [each for each in stage.status["conditions"] if each["type"] == "Created"]
+    assert created["status"] == "True"
+
+
+def test_trouble_with_an_action_is_raised_after_the_status_was_written() -> None:
+    """What was counted must be remembered, though a deletion failed."""
+    stage = Stage()
+    stage.api.answers["create", "mnist-worker-2"] = refused(503)
+    with pytest.raises(ClusterError):
+        stage.look()
+    assert stage.api.named("replace") == ["mnist"]
+
+
+@pytest.mark.parametrize("trouble", [refused(None, "Timeout"), NotLeading("lost")])
+def test_without_the_api_server_or_the_lease_nothing_more_is_tried(trouble: Exception) -> None:
+    """The status could not be written either, or must not be."""
+    stage = Stage()
+    stage.api.answers["create", "*"] = trouble
+    with pytest.raises(type(trouble)):
+        stage.look()
+    assert stage.api.named("replace") == []
+
+
+def test_a_run_of_which_no_pods_can_be_made_is_over_once() -> None:
+    """The status says why, an Event does, and the next look writes nothing."""
+    stage = Stage(template={"spec": {"containers": []}})
+    with pytest.raises(InvalidRun):
+        stage.look()
+    assert stage.status["phase"] == "Failed"
+    [failed] = [each for each in stage.status["conditions"] if each["type"] == "Failed"]
+    assert failed["reason"] == "InvalidRun"
+    assert stage.said == ["InvalidRun"]
+    assert stage.transitions == [("Pending", "Failed")]
+    calls = len(stage.api.calls)
+    assert stage.look() is None
+    assert len(stage.api.calls) == calls
+
+
+def test_a_run_that_cannot_even_be_read_is_over_too() -> None:
+    """An older API let it through, say."""
+    stage = Stage(backoffLimit=-1)
+    for _ in range(2):
+        with pytest.raises(InvalidRun):
+            stage.look()
+    assert stage.api.named("replace") == ["mnist"]
+    assert "spec.backoffLimit" in stage.status["message"]
+
+
+def test_a_run_whose_time_to_live_is_over_is_deleted_and_nothing_is_written() -> None:
+    """In the version that was looked at."""
+    done = {"phase": "Succeeded", "completionTime": "2026-11-21T20:00:00Z"}
+    stage = Stage(status=done, ttlSecondsAfterFinished=60)
+    stage.api.answers["delete", "mnist"] = {"kind": "Status"}
+    stage.look()
+    assert stage.api.calls == [("delete", "mnist")]
+    assert stage.api.bodies[0]["preconditions"] == {"uid": UID, "resourceVersion": "5"}
