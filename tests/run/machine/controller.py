@@ -1,0 +1,291 @@
+"""A controller as webhook.controller is one, in steps that anything may come between."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeAlias
+
+from tests.run.machine import raw
+from tests.run.machine.laws import Laws
+from tests.run.machine.server import KINDS, Refused, Server
+from tests.run.machine.sight import Sight
+from tests.run.machine.things import Json, Pod, RunThing, Thing, moment
+from webhook.run import actions as act
+from webhook.run.model import Run
+from webhook.run.observed import Needs, Observed, Refusal
+
+Heart: TypeAlias = Callable[[Run, Needs, Observed, datetime], act.Outcome]
+# Seconds after which what was refused is tried again; the real one doubles them.
+RETRY = 5.0
+# Live lookups that may follow each other in one reconcile.
+LOOK_UPS = 4
+
+
+@dataclass
+class Work:
+    """What one reconcile decided, as far as it is not done yet."""
+
+    thing: RunThing
+    outcome: act.Outcome
+    left: list[act.Action]
+    refusals: dict[str, Refusal]
+    at: float
+
+
+@dataclass
+class Controller:
+    """One process: what it sees, what it is about to do, and what it would forget if it died.
+
+    due: names of runs -> when they are to be looked at again.
+    """
+
+    server: Server
+    laws: Laws
+    heart: Heart
+    needs: Callable[[RunThing], Needs]
+    sight: Sight = field(init=False)
+    works: dict[str, Work] = field(default_factory=dict)
+    due: dict[str, float] = field(default_factory=dict)
+    refusals: dict[str, dict[str, Refusal]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.sight = Sight(self.server)
+
+    def crash(self) -> None:
+        """Another process takes its place, and knows nothing."""
+        self.sight = Sight(self.server)
+        self.works, self.due, self.refusals = {}, {}, {}
+
+    def relist(self, kind: str) -> None:
+        """List one kind, for the first time or anew."""
+        self._wake(kind, self.sight.relist(kind))
+
+    def hear(self, kind: str, events: int = 1) -> None:
+        """Some events of one kind arrive."""
+        self._wake(kind, self.sight.hear(kind, events))
+
+    def hear_all(self) -> None:
+        """Everything that happened so far is known."""
+        for kind in self.sight.unlisted:
+            self.relist(kind)
+        for kind in KINDS:
+            self.hear(kind, self.sight.behind(kind))
+
+    def step(self, name: str, choice: int = 0) -> None:
+        """Go on with a run: decide if nothing is under way, else do the next thing."""
+        if not self.sight.whole:
+            return
+        work = self.works.get(name)
+        if work is None:
+            self._decide(name)
+        elif work.left:
+            self._do(name, work, choice)
+        else:
+            self._write(name, work)
+
+    def finish(self, name: str) -> None:
+        """Decide, and do all of it."""
+        self.step(name)
+        while name in self.works:
+            self.step(name)
+
+    def ready(self) -> list[str]:
+        """Runs whose time has come."""
+        return sorted(name for name, at in self.due.items() if at <= self.server.now)
+
+    def _wake(self, kind: str, names: Iterable[str]) -> None:
+        for name in names:
+            if kind != "pods":
+                self.due[name] = self.server.now
+            else:
+                for run in {name.rsplit("-", 2)[0], *self._owners(name)}:
+                    self.due[run] = self.server.now
+
+    def _owners(self, pod: str) -> list[str]:
+        known = self.sight.held("pods").get(pod)
+        return [known.run] if known and known.run else []
+
+    def _decide(self, name: str) -> None:
+        self.due.pop(name, None)
+        thing: RunThing | None = self.sight.held("runs").get(name)
+        if thing is None:
+            self.refusals.pop(name, None)
+            return
+        now = moment(self.server.now)
+        run, needs = raw.run(thing), self.needs(thing)
+        absent: frozenset[str] = frozenset()
+        for _ in range(LOOK_UPS):
+            observed = self._observed(thing, absent)
+            outcome = self.heart(run, needs, observed, now)
+            if not outcome.look_up:
+                break
+            absent |= self._look_up(thing, outcome.look_up)
+        self.laws.decided(run, needs, observed, outcome, now)
+        self.works[name] = Work(thing, outcome, list(outcome.actions), {}, self.server.now)
+
+    def _observed(self, thing: RunThing, absent: frozenset[str]) -> Observed:
+        held = self.sight.held
+
+        def mine(kind: str) -> bool:
+            found = held(kind).get(thing.name)
+            return found is not None and found.run_uid == thing.uid
+
+        pods = {n: raw.pod(p) for n, p in held("pods").items() if p.run_uid == thing.uid}
+        deployment = held("deployments")[thing.name] if mine("deployments") else None
+        return Observed(
+            pods=pods,
+            service=mine("services"),
+            config_map=mine("configmaps"),
+            deployment=raw.deployment(deployment) if deployment else None,
+            absent=absent - pods.keys(),
+            refusals=tuple(self.refusals.get(thing.name, {}).values()),
+        )
+
+    def _look_up(self, thing: RunThing, names: Iterable[str]) -> frozenset[str]:
+        absent = set()
+        for name in names:
+            pod = self.server.pods.get(name)
+            if pod is not None and pod.run_uid == thing.uid:
+                self.sight.answered("pods", pod)
+            if name not in self.sight.held("pods") or pod is None or pod.run_uid != thing.uid:
+                absent.add(name)
+        return frozenset(absent)
+
+    def _do(self, name: str, work: Work, choice: int) -> None:
+        """The next action: deletions of pods first and their creations last, each in any order."""
+        pods = [at for at, each in enumerate(work.left) if isinstance(each, act.DeletePod)]
+        rest = [at for at, each in enumerate(work.left) if not isinstance(each, act.CreatePod)]
+        any_of = pods or rest[:1] or range(len(work.left))
+        position = any_of[choice % len(any_of)]
+        action = work.left.pop(position)
+        self.laws.about_to(work.thing, action)
+        try:
+            self._act(work, action)
+        except Refused as refused:
+            words = {"AlreadyExists": "NameTaken"}.get(refused.reason, refused.reason)
+            named = getattr(action, "role", "") and pod_name(work.thing, action)
+            named = named or name
+            work.refusals[named] = Refusal(named, words, str(refused))
+            # As with a slow start, what is refused is not tried for all the others at once.
+            work.left = [each for each in work.left if not isinstance(each, act.CreatePod)]
+        else:
+            if isinstance(action, act.CreatePod):
+                self.refusals.pop(name, None)
+
+    def _act(self, work: Work, action: act.Action) -> None:
+        thing = work.thing
+        match action:
+            case act.CreatePod():
+                self._create_pod(thing, action)
+            case act.DeletePod(pod, uid):
+                self._delete_pod(pod, uid)
+            case act.CreateService():
+                self._create("services", thing)
+            case act.CreateConfigMap():
+                self._create("configmaps", thing)
+            case act.CreateKeys():
+                self._create("secrets", thing)
+            case act.CreateDeployment():
+                self._create("deployments", thing)
+            case act.ScaleDeployment(replicas):
+                self._scale(thing, replicas)
+            case act.DeleteDeployment():
+                if self._own("deployments", thing):
+                    self.server.remove("deployments", thing.name)
+            case act.DeleteRun():
+                self._delete_run(thing)
+
+    def _create_pod(self, thing: RunThing, action: act.CreatePod) -> None:
+        name = pod_name(thing, action)
+        pod = Pod(
+            name=name,
+            run=thing.name,
+            run_uid=thing.uid,
+            role=action.role,
+            index=action.index,
+            attempt=action.attempt,
+            created=self.server.now,
+        )
+        try:
+            made = self.server.create("pods", pod)
+        except Refused as refused:
+            there = self.server.pods.get(name)
+            if refused.reason != "AlreadyExists" or there is None or there.run_uid != thing.uid:
+                raise
+            made = there
+        self.sight.answered("pods", made)
+
+    def _delete_pod(self, name: str, uid: str) -> None:
+        try:
+            left = self.server.delete_pod(name, uid, "controller")
+        except Refused:
+            return
+        if left is not None:
+            self.sight.answered("pods", left)
+
+    def _create(self, kind: str, thing: RunThing) -> None:
+        if kind == "secrets" and self._own(kind, thing):
+            return
+        try:
+            made = self.server.create(kind, Thing(thing.name, thing.uid))
+        except Refused:
+            if not self._own(kind, thing):
+                raise
+            made = self.server.stored[kind][thing.name]
+        if kind != "secrets":
+            self.sight.answered(kind, made)
+
+    def _scale(self, thing: RunThing, replicas: int) -> None:
+        there = self.server.stored["deployments"].get(thing.name)
+        if there is not None and there.run_uid == thing.uid:
+            fields = {"replicas": replicas, "generation": there.generation + 1}
+            self.sight.answered(
+                "deployments", self.server.change("deployments", thing.name, **fields)
+            )
+
+    def _delete_run(self, thing: RunThing) -> None:
+        try:
+            self.server.delete_run(thing.name, thing.uid)
+        except Refused:
+            return
+
+    def _own(self, kind: str, thing: RunThing) -> bool:
+        there = self.server.stored[kind].get(thing.name)
+        return there is not None and there.run_uid == thing.uid
+
+    def _write(self, name: str, work: Work) -> None:
+        """The end of a reconcile: one write of the status, if it differs."""
+        del self.works[name]
+        outcome, thing = work.outcome, work.thing
+        now = self.server.now
+        if work.refusals:
+            self.refusals.setdefault(name, {}).update(work.refusals)
+            self._again(name, now + RETRY)
+        if outcome.after is not None:
+            self._again(name, now + outcome.after)
+        status: Json = json.loads(outcome.status.model_dump_json(by_alias=True, exclude_none=True))
+        before = raw.run(thing).status
+        if outcome.status == before:
+            return
+        try:
+            written = self.server.write_status(name, thing.uid, thing.version, status)
+        except Refused as refused:
+            if refused.reason == "Conflict":
+                self._again(name, now + RETRY)
+            return
+        self.sight.answered("runs", written)
+        self.laws.written(thing, written, work.at)
+        self._again(name, now)
+
+    def _again(self, name: str, at: float) -> None:
+        self.due[name] = min(at, self.due.get(name, at))
+
+
+def pod_name(thing: RunThing, action: act.Action) -> str:
+    """The name of the pod that an action makes; empty if it makes none."""
+    if isinstance(action, act.CreatePod):
+        return f"{thing.name}-{action.role}-{action.index}"
+    return ""

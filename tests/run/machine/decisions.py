@@ -1,0 +1,78 @@
+"""What must hold of a decision, by what it was made of."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from tests.run.machine.books import indexes
+from webhook.run import actions as act
+from webhook.run.model import RoleStatus, Run
+from webhook.run.observed import Needs, Observed
+
+OVER = ("Succeeded", "Failed")
+
+
+def check(run: Run, needs: Needs, observed: Observed, outcome: act.Outcome, now: datetime) -> None:
+    """Raise AssertionError where a decision breaks a law."""
+    assert not outcome.look_up, f"{sorted(outcome.look_up)} were looked up, and are asked for again"
+    assert outcome.after is None or outcome.after >= 0
+    if outcome.status == run.status:
+        assert not outcome.announcements, f"nothing changed, and {outcome.announcements} is told"
+    if run.metadata.deletion_timestamp:
+        assert not outcome.actions, "something is done for a run that is being deleted"
+    _order(needs, observed, outcome)
+    pods = [each for each in outcome.actions if isinstance(each, act.CreatePod)]
+    assert len(set(pods)) == len(pods), "a pod is created twice"
+    for pod in pods:
+        _creation(run, observed, pod, now)
+
+
+def _order(needs: Needs, observed: Observed, outcome: act.Outcome) -> None:
+    """Keys, then the ConfigMap, then the Service, then pods."""
+    service, files, keys = observed.service, observed.config_map, observed.config_map
+    for action in outcome.actions:
+        match action:
+            case act.CreateKeys():
+                keys = True
+            case act.CreateConfigMap():
+                assert keys or not needs.keys, "the ConfigMap comes before the keys"
+                files = True
+            case act.CreateService():
+                service = True
+            case act.CreatePod():
+                assert service, "a pod comes before the Service"
+                assert files or not needs.config_map, "a pod comes before the ConfigMap"
+            case act.CreateDeployment():
+                assert service, "the Deployment comes before its Service"
+
+
+def _creation(run: Run, observed: Observed, pod: act.CreatePod, now: datetime) -> None:
+    what = f"the creation of {pod.role}-{pod.index}"
+    role = run.status.replicas.get(pod.role) or RoleStatus()
+    assert not run.spec.serving, f"{what}: the run has a Deployment"
+    assert run.status.phase not in OVER, f"{what}: the run is over"
+    assert not run.spec.suspend, f"{what}: the run is suspended"
+    assert 0 <= pod.index < run.spec.roles[pod.role].count, f"{what}: there is no such replica"
+    assert pod.attempt == role.attempt, f"{what}: attempt {pod.attempt} is not {role.attempt}"
+    assert pod.index not in indexes(role.succeeded_indexes), f"{what}: it has finished"
+    name = run.pod_name(pod.role, pod.index)
+    assert name not in observed.pods, f"{what}: its pod is there"
+    assert pod.index not in indexes(role.active_indexes), f"{what}: that it went is not written"
+    for entry in role.recovering:
+        if pod.index in indexes(entry.indexes):
+            wait = min(360.0, 10.0 * 2 ** (entry.failures - 1))
+            since = (now - datetime.fromisoformat(entry.since)).total_seconds()
+            assert since >= wait, f"{what}: {since} s after it went down, and not {wait}"
+    if run.spec.framework == "mpi" and pod.role == "launcher":
+        _workers_run(run, observed, what)
+
+
+def _workers_run(run: Run, observed: Observed, what: str) -> None:
+    workers = run.spec.roles.get("worker")
+    role = run.status.replicas.get("worker") or RoleStatus()
+    for index in range(workers.count if workers else 0):
+        pod = observed.pods.get(run.pod_name("worker", index))
+        runs = pod is not None and pod.phase == "Running" and pod.attempt == role.attempt
+        ended = pod is not None and pod.phase == "Succeeded"
+        done = index in indexes(role.succeeded_indexes)
+        assert runs or ended or done, f"{what}: worker {index} does not run"

@@ -1,0 +1,80 @@
+"""A world that turns kind: from whatever state, every run that can end does."""
+
+from __future__ import annotations
+
+from tests.run.machine.controller import Controller
+from tests.run.machine.nature import Nature
+from tests.run.machine.server import Server
+from tests.run.machine.specs import finishing_role
+from tests.run.machine.things import ENDED, RunThing
+
+# Rounds of: the world goes one step, the controller does all that is due. Each backoff is a round.
+ROUNDS = 150
+# Reconciles of one run without a change from outside, until it asks for nothing more.
+SETTLED = 40
+OVER = ("Succeeded", "Failed")
+
+
+def turn_kind(server: Server, nature: Nature, controller: Controller) -> None:
+    """Go on without faults until nothing moves, and look at what is left."""
+    for name, run in list(server.runs.items()):
+        if run.spec.get("suspend"):
+            server.write_spec(name, suspend=False)
+    finishing = {run.uid: finishing_role(run.spec) for run in server.runs.values()}
+    for name in list(controller.works):
+        controller.finish(name)
+    for name in server.runs:
+        controller.due.setdefault(name, server.now)
+    for _ in range(ROUNDS):
+        before = server.version
+        nature.all_is_well(finishing)
+        settle(server, controller)
+        if server.version != before:
+            server.now += 1.0
+        elif controller.due:
+            server.now = max(server.now, min(controller.due.values()))
+        else:
+            break
+    else:
+        raise AssertionError(f"it never ends: {controller.due}, {_told(server)}")
+    for run in server.runs.values():
+        _at_the_end(server, run)
+    owners = {run.uid for run in server.runs.values()}
+    for kind in ("pods", "services", "configmaps", "secrets", "deployments"):
+        for thing in server.stored[kind].values():
+            assert thing.run_uid in owners, f"{kind}/{thing.name} outlives its Run"
+
+
+def settle(server: Server, controller: Controller) -> None:
+    """Everything that happened is heard of, and everything that is due is done."""
+    controller.hear_all()
+    for _ in range(SETTLED):
+        ready = controller.ready()
+        if not ready:
+            return
+        for name in ready:
+            controller.finish(name)
+        controller.hear_all()
+    raise AssertionError(f"the controller never rests: {controller.due}, {_told(server)}")
+
+
+def _at_the_end(server: Server, run: RunThing) -> None:
+    phase = run.status.get("phase")
+    if run.spec.get("kind") == "notebook" and "maxAgeSeconds" not in run.spec:
+        assert phase == "Running", f"{run.name} is {phase}"
+        return
+    assert phase in OVER, f"{run.name} is {phase} for ever: {run.status}"
+    assert "ttlSecondsAfterFinished" not in run.spec, f"{run.name} has outlived its time"
+    pods = [pod for pod in server.pods.values() if pod.run_uid == run.uid]
+    policy = run.spec["cleanPodPolicy"]
+    if policy == "All":
+        assert not pods, f"{[pod.name for pod in pods]} are left"
+    if policy == "Running":
+        left = [pod.name for pod in pods if pod.phase not in ENDED]
+        assert not left, f"{left} still run"
+    if run.spec.get("kind") == "notebook" and policy != "None":
+        assert run.name not in server.stored["deployments"], "the Deployment is left"
+
+
+def _told(server: Server) -> list[str]:
+    return [f"{run.name}: {run.status.get('phase')} {run.status}" for run in server.runs.values()]

@@ -1,0 +1,94 @@
+"""What must hold of every decision, of every action, and of every status that is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from tests.run.machine import decisions, raw, statuses
+from tests.run.machine.books import Books
+from tests.run.machine.server import Server
+from tests.run.machine.things import Pod, RunThing, Thing, seconds
+from webhook.run import actions as act
+from webhook.run.model import Run
+from webhook.run.observed import Needs, Observed
+
+OVER = ("Succeeded", "Failed")
+
+
+@dataclass
+class Laws:
+    """Watches a controller. alone: whether there is never more than one of them."""
+
+    server: Server
+    alone: bool = True
+    books: dict[str, Books] = field(default_factory=dict)
+
+    def of(self, uid: str) -> Books:
+        """What was written of one run so far."""
+        return self.books.setdefault(uid, Books(uid, self.server.ledger, self.alone))
+
+    def decided(
+        self, run: Run, needs: Needs, observed: Observed, outcome: act.Outcome, now: datetime
+    ) -> None:
+        """A reconcile has decided."""
+        decisions.check(run, needs, observed, outcome, now)
+
+    def about_to(self, thing: RunThing, action: act.Action) -> None:
+        """An action is about to be carried out."""
+        match action:
+            case act.CreatePod(role, index, _):
+                self._creation(thing, role, index)
+            case act.DeletePod(name, uid):
+                pod = self.server.pods.get(name)
+                if pod is not None and pod.uid == uid:
+                    self._deletion(pod)
+            case act.DeleteRun():
+                self._end_of_life(thing)
+
+    def written(self, old: RunThing, new: RunThing, decided: float) -> None:
+        """A status was written; what it says was decided somewhat earlier."""
+        books = self.of(new.uid)
+        statuses.check(books, raw.run(new).spec, old.status, new.status, self.server.now)
+        books.note(old, new, decided)
+
+    def every_moment(self) -> None:
+        """What is stored now."""
+        places: set[tuple[str, str, int]] = set()
+        for pod in self.server.pods.values():
+            if pod.run_uid:
+                place = (pod.run_uid, pod.role, pod.index)
+                assert place not in places, f"two pods for {place}"
+                places.add(place)
+
+    def _creation(self, thing: RunThing, role: str, index: int) -> None:
+        books, run = self.of(thing.uid), self.server.runs.get(thing.name)
+        what = f"the creation of {thing.name}-{role}-{index}"
+        services = [event.thing for event in self.server.log["services"]]
+        assert any(isinstance(each, Thing) and each.run_uid == thing.uid for each in services), (
+            f"{what}: there never was a Service"
+        )
+        if run is None or run.uid != thing.uid or not self.alone:
+            return
+        finished = books.succeeded(run.status, role)
+        assert index not in finished, f"{what}: it has finished its work"
+        assert run.status.get("phase") not in OVER, f"{what}: the run is over"
+        if thing.name + f"-{role}-{index}" not in self.server.pods:
+            wait = books.wait_until(role, index)
+            assert self.server.now >= wait - 0.001, f"{what}: before its backoff is over at {wait}"
+
+    def _deletion(self, pod: Pod) -> None:
+        books = self.of(pod.run_uid)
+        earlier = pod.attempt < books.attempts.get(pod.role, 0)
+        done = pod.index in books.ever_succeeded.get(pod.role, set())
+        allowed = earlier or books.over or pod.uid in books.counted
+        if pod.phase != "Failed":
+            allowed = allowed or done
+        assert allowed, f"{pod.name} ({pod.phase}) is deleted, and no status says why"
+
+    def _end_of_life(self, thing: RunThing) -> None:
+        ttl = thing.spec.get("ttlSecondsAfterFinished")
+        assert thing.status.get("phase") in OVER, "a Run is deleted that is not over"
+        assert ttl is not None, "a Run is deleted that has no time to live"
+        end = seconds(thing.status["completionTime"])
+        assert self.server.now >= end + ttl - 0.001, "a Run is deleted before its time"

@@ -1,0 +1,81 @@
+"""What truly became of every pod: the truth that statuses are held against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tests.run.machine.things import Pod
+
+# status.reason of a failed pod that tells of its node, as far as the world makes use of them.
+NODE_REASONS = ("NodeLost", "Shutdown", "Preempting", "OutOfcpu")
+
+
+@dataclass
+class Fate:
+    """One pod's life.
+
+    pod: as it was last seen.
+    asked_by: who first asked for its deletion while it lived: "controller", another, or nobody.
+    gone_at: when it was gone.
+    """
+
+    pod: Pod
+    asked_by: str = ""
+    gone_at: float | None = None
+
+    @property
+    def word(self) -> str:
+        """How it ended.
+
+        "lives"; "success", "program" or "disruption"; "own", if the controller took it; and
+        "vanished", if it went without a word.
+        """
+        pod = self.pod
+        if self.asked_by == "controller":
+            return "own"
+        touched = bool(self.asked_by) or pod.target is not None
+        if pod.phase == "Succeeded":
+            return "disruption" if touched else "success"
+        if pod.phase == "Failed":
+            return "disruption" if touched or pod.reason in NODE_REASONS else "program"
+        if self.gone_at is not None:
+            return "vanished"
+        return "disruption" if self.asked_by else "lives"
+
+    def lasted(self, now: float) -> float:
+        """How long its program may be thought to have run, by one who has not heard of its end."""
+        return 0.0 if self.pod.started is None else now - self.pod.started
+
+
+@dataclass
+class Ledger:
+    """Fates by uid, in the order of creation."""
+
+    fates: dict[str, Fate] = field(default_factory=dict)
+
+    def created(self, pod: Pod) -> None:
+        """A pod was stored."""
+        self.fates[pod.uid] = Fate(pod)
+
+    def changed(self, pod: Pod) -> None:
+        """A pod changed."""
+        self.fates[pod.uid].pod = pod
+
+    def asked(self, pod: Pod, by: str) -> None:
+        """Somebody asked for the deletion of a pod that lives."""
+        fate = self.fates[pod.uid]
+        fate.asked_by = fate.asked_by or by
+
+    def gone(self, pod: Pod, now: float) -> None:
+        """A pod is not stored any more."""
+        self.fates[pod.uid].gone_at = now
+
+    def of(self, run_uid: str, role: str, index: int | None = None) -> list[Fate]:
+        """Fates of a role's pods, or of one replica's."""
+        return [
+            fate
+            for fate in self.fates.values()
+            if fate.pod.run_uid == run_uid
+            and fate.pod.role == role
+            and (index is None or fate.pod.index == index)
+        ]

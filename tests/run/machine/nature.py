@@ -1,0 +1,159 @@
+"""What happens to pods without the controller: scheduler, kubelet, nodes, collectors, people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tests.run.machine.server import Server
+from tests.run.machine.things import GRACE, Pod, RunThing, Thing
+
+NODES = ("node-a", "node-b")
+STRANGER = "a stranger"
+
+
+@dataclass
+class Nature:
+    """Everything around the controller. Every method is one thing that can happen, or nothing."""
+
+    server: Server
+    lost: set[str] = field(default_factory=set)
+
+    def start(self, pod: Pod) -> None:
+        """One step of a pod's way: bound, running, ready."""
+        if pod.over or not self._kubelet_reaches(pod) or pod.name not in self.server.pods:
+            return
+        if not pod.node:
+            nodes = [node for node in NODES if node not in self.lost]
+            if nodes:
+                self._change(pod, node=nodes[pod.index % len(nodes)])
+        elif pod.phase == "Pending" and pod.going is None:
+            self._change(pod, phase="Running", started=self.server.now)
+        elif pod.phase == "Running":
+            self._change(pod, ready=True)
+
+    def exit(self, pod: Pod, code: int, word: str = "") -> None:
+        """The program ends by itself. The word is the runtime's: Completed, Error, OOMKilled."""
+        if pod.phase == "Running" and self._kubelet_reaches(pod):
+            word = word or ("Error" if code else "Completed")
+            phase = "Failed" if code else "Succeeded"
+            now = self.server.now
+            self._change(pod, phase=phase, ready=False, ended=now, code=code, word=word)
+
+    def fail(self, pod: Pod, reason: str, code: int | None, *, target: bool) -> None:
+        """The kubelet ends a pod, and says why in status.reason."""
+        if pod.over or not pod.node or not self._kubelet_reaches(pod):
+            return
+        now = self.server.now
+        mark = ("TerminationByKubelet", now) if target else pod.target
+        code = code if pod.phase == "Running" else None
+        ended = {"phase": "Failed", "ready": False, "ended": now, "reason": reason, "target": mark}
+        self._change(pod, **ended, code=code, word="Error" if code is not None else "")
+
+    def target(self, pod: Pod, reason: str) -> None:
+        """Scheduler or eviction API mark a pod that they are about to delete."""
+        if not pod.over and pod.target is None:
+            self._change(pod, target=(reason, self.server.now))
+
+    def spare(self, pod: Pod) -> None:
+        """A mark that no deletion followed is taken back after some minutes."""
+        if not pod.over and pod.going is None:
+            self._change(pod, target=None)
+
+    def delete(self, pod: Pod, *, force: bool) -> None:
+        """Somebody deletes a pod."""
+        self.server.delete_pod(pod.name, pod.uid, STRANGER, force=force)
+
+    def finish_going(self, pod: Pod, code: int | None) -> None:
+        """The kubelet ends a pod that was asked to go: its last word may be seen, or not."""
+        if pod.going is None or not self._kubelet_reaches(pod):
+            return
+        if pod.over or code is None or pod.started is None:
+            self.server.remove("pods", pod.name)
+        else:
+            self.exit(pod, code)
+
+    def lose(self, node: str) -> None:
+        """A node is not heard of any more."""
+        if node:
+            self.lost.add(node)
+
+    def recover(self, node: str) -> None:
+        """It is there again."""
+        self.lost.discard(node)
+
+    def taint(self, pod: Pod) -> None:
+        """The taint manager deletes what runs on a lost node; nobody there hears of it."""
+        if pod.node in self.lost and not pod.over and pod.going is None:
+            now = self.server.now
+            marked = self._change(pod, target=("DeletionByTaintManager", now), ready=False)
+            self.server.delete_pod(marked.name, marked.uid, STRANGER)
+
+    def collect_pods(self) -> None:
+        """PodGC takes every pod of a lost node; those that had not ended fail first."""
+        for pod in list(self.server.pods.values()):
+            if pod.node in self.lost:
+                if not pod.over:
+                    now = self.server.now
+                    mark = pod.target or ("DeletionByPodGC", now)
+                    self._change(pod, phase="Failed", ready=False, ended=now, target=mark)
+                self.server.remove("pods", pod.name)
+
+    def collect_garbage(self) -> None:
+        """Deletes what a Run owned that is not there any more, or waits for them to go."""
+        there = {run.uid for run in self.server.runs.values() if run.going is None}
+        for pod in list(self.server.pods.values()):
+            if pod.run_uid not in there and pod.run_uid and pod.going is None:
+                self.server.delete_pod(pod.name, pod.uid, "the collector")
+        for kind in ("services", "configmaps", "secrets", "deployments"):
+            for thing in list(self.server.stored[kind].values()):
+                if thing.run_uid not in there and thing.run_uid:
+                    self.server.remove(kind, thing.name)
+        owned = {pod.run_uid for pod in self.server.pods.values()}
+        for run in list(self.server.runs.values()):
+            if run.going is not None and run.uid not in owned:
+                self.server.remove("runs", run.name)
+
+    def deploy(self) -> None:
+        """The Deployment controller and all behind it do what each Deployment asks."""
+        for name, thing in list(self.server.stored["deployments"].items()):
+            fields = {"observed": thing.generation, "available": thing.replicas}
+            self.server.change("deployments", name, **fields)
+
+    def occupy(self, name: str) -> None:
+        """Somebody else's pod takes a name."""
+        if name not in self.server.pods and not self.server.quota_used_up:
+            pod = Pod(name, "", "", "", 0, 0, self.server.now)
+            self.server.create("pods", pod)
+
+    def vacate(self) -> None:
+        """Somebody else's pods go."""
+        for pod in list(self.server.pods.values()):
+            if not pod.run_uid:
+                self.server.remove("pods", pod.name)
+
+    def all_is_well(self, finishing: dict[str, str]) -> None:
+        """One step in a world without faults: nodes are back, pods go on, and end if they may.
+
+        finishing: the role whose pods come to an end, by uid of the run.
+        """
+        self.lost.clear()
+        self.vacate()
+        self.server.quota_used_up = False
+        for pod in list(self.server.pods.values()):
+            if pod.going is not None:
+                self.finish_going(pod, None)
+            elif pod.ready and pod.role == finishing.get(pod.run_uid):
+                self.exit(pod, 0)
+            elif not pod.over:
+                self.start(pod)
+        self.deploy()
+        self.collect_garbage()
+
+    def _kubelet_reaches(self, pod: Pod) -> bool:
+        return pod.node not in self.lost
+
+    def _change(self, pod: Pod, **fields: object) -> Pod:
+        return self.server.change("pods", pod.name, **fields)  # type: ignore[no-any-return]
+
+
+__all__ = ["GRACE", "NODES", "STRANGER", "Nature", "RunThing", "Thing"]

@@ -1,0 +1,117 @@
+"""The model's objects as the API server would send them, and as the controller keeps them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from tests.run.machine.things import GRACE, Json, Pod, RunThing, Thing, stamp
+from webhook.run import seen
+from webhook.run.model import Run
+from webhook.run.observed import OwnedDeployment, OwnedPod
+
+_runs: dict[int, tuple[RunThing, Run]] = {}
+
+
+def run(thing: RunThing) -> Run:
+    """A Run, read from JSON."""
+    known = _runs.get(id(thing))
+    if known is None or known[0] is not thing:
+        if len(_runs) > 500:
+            _runs.clear()
+        known = _runs[id(thing)] = (thing, Run.model_validate(_run(thing)))
+    return known[1]
+
+
+@lru_cache(maxsize=4096)
+def pod(thing: Pod) -> OwnedPod:
+    """A pod of a Run."""
+    kept = seen.pod(_pod(thing))
+    assert kept is not None
+    return kept
+
+
+@lru_cache(maxsize=1024)
+def deployment(thing: Thing) -> OwnedDeployment:
+    """A Deployment of a Run."""
+    available = {"availableReplicas": thing.available, "readyReplicas": thing.available}
+    metadata = _metadata(thing.name, thing.uid, thing.name, thing.run_uid)
+    kept = seen.deployment(
+        {
+            "metadata": {**metadata, "generation": thing.generation},
+            "spec": {"replicas": thing.replicas},
+            "status": {"observedGeneration": thing.observed, **available},
+        }
+    )
+    assert kept is not None
+    return kept
+
+
+def _metadata(name: str, uid: str, run_name: str, run_uid: str) -> Json:
+    reference = {
+        "apiVersion": "fairlead.dev/v1alpha1",
+        "kind": "Run",
+        "name": run_name,
+        "uid": run_uid,
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }
+    return {"name": name, "uid": uid, "ownerReferences": [reference]}
+
+
+def _run(thing: RunThing) -> Json:
+    metadata = {
+        "name": thing.name,
+        "namespace": "lab",
+        "uid": thing.uid,
+        "resourceVersion": str(thing.version),
+        "generation": thing.generation,
+        "creationTimestamp": stamp(thing.created),
+    }
+    if thing.going is not None:
+        metadata["deletionTimestamp"] = stamp(thing.going)
+    body = {"apiVersion": "fairlead.dev/v1alpha1", "kind": "Run", "metadata": metadata}
+    return {**body, "spec": thing.spec, "status": thing.status}
+
+
+def _pod(thing: Pod) -> Json:
+    metadata = {
+        **_metadata(thing.name, thing.uid, thing.run, thing.run_uid),
+        "labels": {
+            "fairlead.dev/run": thing.run,
+            "fairlead.dev/role": thing.role,
+            "fairlead.dev/replica-index": str(thing.index),
+        },
+        "annotations": {"fairlead.dev/attempt": str(thing.attempt)},
+    }
+    if thing.going is not None:
+        # The API server writes the end of the grace period.
+        metadata["deletionTimestamp"] = stamp(thing.going + GRACE)
+        metadata["deletionGracePeriodSeconds"] = GRACE
+    spec = {"containers": [{"name": "main"}], "nodeName": thing.node}
+    return {"metadata": metadata, "spec": spec, "status": _status(thing)}
+
+
+def _status(thing: Pod) -> Json:
+    ready = {"type": "Ready", "status": "True" if thing.ready else "False"}
+    conditions: list[Json] = [ready]
+    if thing.target is not None:
+        reason, since = thing.target
+        conditions.append(
+            {
+                "type": "DisruptionTarget",
+                "status": "True",
+                "reason": reason,
+                "message": "told by the world",
+                "lastTransitionTime": stamp(since),
+            }
+        )
+    status: Json = {"phase": thing.phase, "conditions": conditions}
+    if thing.reason:
+        status["reason"] = thing.reason
+    if thing.started is not None:
+        state: Json = {"running": {"startedAt": stamp(thing.started)}}
+        if thing.code is not None and thing.ended is not None:
+            ended = {"exitCode": thing.code, "reason": thing.word, "finishedAt": stamp(thing.ended)}
+            state = {"terminated": {**ended, "startedAt": stamp(thing.started)}}
+        status["containerStatuses"] = [{"name": "main", "state": state}]
+    return status

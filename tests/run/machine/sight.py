@@ -1,0 +1,72 @@
+"""What one controller sees: every kind by itself, in order, and later than it happens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.run.machine.server import KINDS, Object, Server
+
+
+class Sight:
+    """Caches of every kind. They know nothing before their first list."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._held: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
+        self._read: dict[str, int] = {}
+        self._told: dict[str, int] = {}
+
+    @property
+    def whole(self) -> bool:
+        """Whether every kind has been listed."""
+        return not self.unlisted
+
+    @property
+    def unlisted(self) -> list[str]:
+        """The kinds of which nothing is known yet."""
+        return [kind for kind in KINDS if kind not in self._read]
+
+    def held(self, kind: str) -> dict[str, Any]:
+        """The objects of one kind as they are known, by name."""
+        return self._held[kind]
+
+    def behind(self, kind: str) -> int:
+        """How many events are still to come; 0 before the first list."""
+        return len(self._server.log[kind]) - self._read[kind] if kind in self._read else 0
+
+    def relist(self, kind: str) -> set[str]:
+        """Begin anew with what is stored now. Answers the names of what differs."""
+        before = self._held[kind]
+        self._held[kind] = dict(self._server.stored[kind])
+        self._read[kind] = len(self._server.log[kind])
+        self._told[kind] = self._server.version
+        after = self._held[kind]
+        return {name for name in {**before, **after} if before.get(name) != after.get(name)}
+
+    def hear(self, kind: str, events: int) -> set[str]:
+        """Take the next few events. Answers the names that they were about."""
+        if kind not in self._read:
+            return set()
+        begin = self._read[kind]
+        heard = self._server.log[kind][begin : begin + events]
+        for event in heard:
+            self._told[kind] = event.version
+            known = self._held[kind].get(event.name)
+            if known is not None and known.version > event.version:
+                continue
+            self._set(kind, event.name, event.thing)
+        self._read[kind] = begin + len(heard)
+        return {event.name for event in heard}
+
+    def answered(self, kind: str, thing: Object) -> None:
+        """Take what the server answered, unless something newer is known."""
+        known = self._held[kind].get(thing.name)
+        latest = max(self._told.get(kind, 0), known.version if known else 0)
+        if thing.version > latest:
+            self._set(kind, thing.name, thing)
+
+    def _set(self, kind: str, name: str, thing: Object | None) -> None:
+        if thing is None:
+            self._held[kind].pop(name, None)
+        else:
+            self._held[kind][name] = thing

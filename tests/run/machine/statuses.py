@@ -1,0 +1,190 @@
+"""What must hold of a status that is written, by the one before it and by what truly happened."""
+
+from __future__ import annotations
+
+from tests.run.machine.books import OVER, Books, attempt, charges, indexes, role_of
+from tests.run.machine.ledger import Fate
+from tests.run.machine.things import Json, seconds
+from webhook.run.model import RunSpec
+
+SCOPE_COUNTS = ("restarts", "disruptions", "failed", "attempt")
+
+
+def check(books: Books, spec: RunSpec, old: Json, new: Json, now: float) -> None:
+    """Raise AssertionError where a status breaks a law."""
+    _run_wide(old, new, now)
+    bumped = []
+    for role in spec.roles:
+        before, after = role_of(old, role), role_of(new, role)
+        for count in SCOPE_COUNTS:
+            assert after.get(count, 0) >= before.get(count, 0), f"{role}: {count} ran backwards"
+        _gauges(role, spec, after)
+        _successes(books, spec, role, old, new)
+        if after.get("attempt", 0) > before.get("attempt", 0):
+            bumped.append(role)
+        elif not books.alone:
+            # Of two that write at once each may count an end: that is what a leader is elected for.
+            continue
+        elif new.get("phase") in OVER:
+            _at_the_end(books, role, before, after)
+        else:
+            _one_by_one(books, role, before, after)
+    if bumped and books.alone:
+        _anew(books, spec, old, new, bumped)
+    for count in ("restarts", "disruptions"):
+        total = sum(role.get(count, 0) for role in new.get("replicas", {}).values())
+        assert new.get(count, 0) == total, f"{count} of the run are not those of its roles"
+    _budgets(books, spec, old, new, now)
+
+
+def _run_wide(old: Json, new: Json, now: float) -> None:
+    phase = new.get("phase")
+    assert old.get("phase") not in OVER or phase == old["phase"], "a run that was over goes on"
+    assert (phase in OVER) == ("completionTime" in new), f"{phase} and completionTime do not agree"
+    for time in ("startTime", "completionTime"):
+        assert time not in new or seconds(new[time]) <= now + 0.001, f"{time} is still to come"
+    if "completionTime" in old:
+        assert new["completionTime"] == old["completionTime"], "the end moved"
+    types = [condition["type"] for condition in new.get("conditions", ())]
+    assert len(set(types)) == len(types), f"conditions {types}"
+    for condition in new.get("conditions", ()):
+        assert seconds(condition["lastTransitionTime"]) <= now + 0.001
+    assert new.get("observedGeneration", 0) >= old.get("observedGeneration", 0)
+
+
+def _gauges(role: str, spec: RunSpec, after: Json) -> None:
+    count = spec.roles[role].count
+    assert after.get("desired", 0) == count, f"{role}: desired"
+    assert after.get("active", 0) <= count, f"{role}: active"
+    done = indexes(after.get("succeededIndexes", ""))
+    if not spec.serving:
+        # Of a Deployment that was scaled down the pod may still be ready.
+        assert after.get("ready", 0) <= after.get("active", 0), f"{role}: more ready than active"
+        assert after.get("succeeded", 0) == len(done), f"{role}: succeeded"
+    assert done <= set(range(count)), f"{role}: indexes that there are not"
+
+
+def _one_by_one(books: Books, role: str, before: Json, after: Json) -> None:
+    """Each end is counted once, as what it was, and nothing that has not happened."""
+    ends = books.newly_counted(before, after)
+    for fate in ends:
+        what = f"{fate.pod.name} ({fate.pod.uid}, {fate.word})"
+        assert fate.pod.uid not in books.counted | books.used, f"{what} is counted again"
+        assert fate.pod.role == role, f"{what} is counted for {role}"
+        assert fate.pod.attempt == after.get("attempt", 0), f"{what} is of an earlier attempt"
+        assert fate.word in ("program", "disruption", "success"), f"{what} is counted"
+    failed = after.get("failed", 0) - before.get("failed", 0)
+    assert failed == sum(fate.word == "program" for fate in ends), (
+        f"{role}: {failed} failures are counted, of {[(f.pod.name, f.word) for f in ends]}"
+    )
+    missed = charges(after) - charges(before) - sum(fate.word != "success" for fate in ends)
+    gone = books.newly_missed(before, after)
+    assert missed == len(gone), (
+        f"{role}: {missed} pods that vanished are counted, and {gone} are not there any more"
+    )
+    for index in gone:
+        found = books.vanished(role, index)
+        assert found, f"{role}-{index} is counted as vanished, and is not"
+        books.used.add(found[0].pod.uid)
+
+
+def _successes(books: Books, spec: RunSpec, role: str, old: Json, new: Json) -> None:
+    before = indexes(role_of(old, role).get("succeededIndexes", ""))
+    after = indexes(role_of(new, role).get("succeededIndexes", ""))
+    anew = books.anew(spec.restart_scope, role, old, new)
+    assert anew or before <= after, f"{role}: {sorted(before - after)} had finished"
+    epoch = attempt(new, role) if anew else books.epochs.get(role, 0)
+    for index in after - before:
+        assert any(
+            fate.word == "success" and fate.pod.attempt >= epoch
+            for fate in books.fates(role, index)
+        ), f"{role}-{index} has not finished"
+
+
+def _anew(books: Books, spec: RunSpec, old: Json, new: Json, bumped: list[str]) -> None:
+    """Whole roles begin anew: one end of one pod is charged for it, or the run is suspended."""
+    charged = {
+        role: charges(role_of(new, role)) - charges(role_of(old, role)) for role in spec.roles
+    }
+    if new.get("phase") == "Suspended":
+        assert sorted(bumped) == sorted(spec.roles), "a suspension leaves a role's pods"
+        if spec.restart_scope == "Replica":
+            for role in bumped:
+                _at_the_end(books, role, role_of(old, role), role_of(new, role))
+            return
+    else:
+        assert spec.restart_scope != "Replica", f"{bumped} begin anew"
+    if spec.restart_scope == "Run":
+        assert sorted(bumped) == sorted(spec.roles), "restartScope Run begins only some roles anew"
+        assert sum(charged.values()) <= 1, f"one restart is charged {charged}"
+    for role in bumped:
+        before, after = role_of(old, role), role_of(new, role)
+        assert charged[role] <= 1, f"one restart is charged {charged}"
+        if charged[role]:
+            _cause(books, role, before, after)
+    if new.get("phase") != "Suspended":
+        unexcused = bumped if spec.restart_scope == "Role" else []
+        assert sum(charged.values()), "roles begin anew for nothing"
+        assert all(charged[role] for role in unexcused), f"{bumped} begin anew for nothing"
+
+
+def _at_the_end(books: Books, role: str, before: Json, after: Json) -> None:
+    """What went down before a suspension or the end may be counted with it, without its uid."""
+    ends = [f for f in books.fates(role) if _countable(books, f, before.get("attempt", 0))]
+    program = [fate for fate in ends if fate.word == "program"]
+    failed = after.get("failed", 0) - before.get("failed", 0)
+    assert failed <= len(program), f"{role}: {failed} failures, and there were {len(program)}"
+    assert charges(after) - charges(before) <= len(ends), f"{role}: more ends than there were"
+
+
+def _cause(books: Books, role: str, before: Json, after: Json) -> None:
+    failed = after.get("failed", 0) > before.get("failed", 0)
+    ends = [f for f in books.fates(role) if _countable(books, f, before.get("attempt", 0))]
+    if failed:
+        causes = [fate for fate in ends if fate.word == "program"]
+    else:
+        # What ended unseen, and is gone, has vanished.
+        causes = [f for f in ends if f.word == "disruption" or f.gone_at is not None]
+    assert causes, f"{role} begins anew, and no pod of it went down"
+
+
+def _countable(books: Books, fate: Fate, attempt: int) -> bool:
+    new = fate.pod.uid not in books.counted | books.used
+    return new and fate.pod.attempt == attempt and fate.word not in ("own", "lives")
+
+
+def _budgets(books: Books, spec: RunSpec, old: Json, new: Json, now: float) -> None:
+    roles = new.get("replicas", {}).values()
+    failed = sum(role.get("failed", 0) for role in roles)
+    too_many = failed > spec.backoff_limit
+    limit = spec.disruption_limit
+    too_many = too_many or (limit is not None and new.get("disruptions", 0) > limit)
+    if new.get("phase") not in OVER:
+        assert not too_many, f"the run goes on after {failed} failures"
+    elif old.get("phase") not in OVER and new["phase"] == "Failed":
+        started = old.get("startTime")
+        deadline = spec.active_deadline_seconds
+        late = started and deadline and now + 0.001 >= seconds(started) + deadline
+        permanent = any(_permanent(spec, fate) for role in spec.roles for fate in books.fates(role))
+        assert too_many or late or permanent, "the run failed for no reason"
+    elif old.get("phase") not in OVER and not spec.serving:
+        _truly_succeeded(spec, new)
+
+
+def _permanent(spec: RunSpec, fate: Fate) -> bool:
+    policy, pod = spec.roles[fate.pod.role].restart_policy, fate.pod
+    if fate.word != "program" or policy == "OnFailure":
+        return False
+    if policy == "Never" or pod.word == "OOMKilled":
+        return True
+    return pod.code is not None and pod.code <= 127
+
+
+def _truly_succeeded(spec: RunSpec, new: Json) -> None:
+    """Master, chief, launcher, driver or scheduler ends a run; else all workers do."""
+    leading = [role for role in ("master", "chief", "launcher", "driver") if role in spec.roles]
+    if spec.framework == "dask" and not leading:
+        leading = ["scheduler"]
+    for role in leading or ["worker"]:
+        done = indexes(role_of(new, role).get("succeededIndexes", ""))
+        assert len(done) == spec.roles[role].count, f"the run succeeded before its {role}"

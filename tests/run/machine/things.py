@@ -1,0 +1,95 @@
+"""What the model's API server stores: pods, Runs, and what else a run owns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+Json = dict[str, Any]
+EPOCH = datetime(2026, 11, 21, 20, 15, 0, 250000, tzinfo=UTC)
+GRACE = 30
+ENDED = frozenset({"Succeeded", "Failed"})
+
+
+def moment(seconds: float) -> datetime:
+    """The world's clock as a time of day."""
+    return EPOCH + timedelta(seconds=seconds)
+
+
+def stamp(seconds: float) -> str:
+    """As Kubernetes writes times: whole seconds, cut off."""
+    return moment(seconds).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def seconds(text: str) -> float:
+    """A time that a status tells, on the world's clock."""
+    return (datetime.fromisoformat(text) - EPOCH).total_seconds()
+
+
+@dataclass(frozen=True)
+class Pod:
+    """A pod. Times are seconds on the world's clock.
+
+    code, word: the main container's exit code, and the runtime's word for it.
+    target: reason of the DisruptionTarget condition and its time.
+    going: when deletion was asked for.
+    """
+
+    name: str
+    run: str
+    run_uid: str
+    role: str
+    index: int
+    attempt: int
+    created: float
+    uid: str = ""
+    version: int = 0
+    phase: str = "Pending"
+    node: str = ""
+    ready: bool = False
+    started: float | None = None
+    ended: float | None = None
+    code: int | None = None
+    word: str = ""
+    reason: str = ""
+    target: tuple[str, float] | None = None
+    going: float | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether the pod has ended."""
+        return self.phase in ENDED
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Role and index."""
+        return self.role, self.index
+
+
+@dataclass(frozen=True)
+class RunThing:
+    """A Run as stored: its spec and status are JSON."""
+
+    name: str
+    spec: Json
+    created: float
+    uid: str = ""
+    version: int = 0
+    generation: int = 1
+    status: Json = field(default_factory=dict)
+    going: float | None = None
+
+
+@dataclass(frozen=True)
+class Thing:
+    """A Service, ConfigMap, Secret or Deployment, of which little matters but that it is there."""
+
+    name: str
+    run_uid: str
+    uid: str = ""
+    version: int = 0
+    replicas: int = 1
+    generation: int = 1
+    observed: int = 0
+    available: int = 0
