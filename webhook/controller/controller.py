@@ -63,15 +63,15 @@ class Controller:
         self.informers = Informers(client, self.known, namespace)
         self.announcer = Announcer(writer)
         self._feed = Feed(self.known)
-        self._refusals = Refusals()
+        self.refusals = Refusals()
         self.known.runs.subscribe(self._forget)
         objects = Objects(client, writer, self.known)
         self._reconciler = Reconciler(
             self.known,
             objects,
             Readings(plan),
-            Doer(objects, self._refusals, metrics),
-            self._refusals,
+            Doer(objects, self.refusals, metrics),
+            self.refusals,
             self.announcer,
             metrics,
         )
@@ -149,7 +149,7 @@ class Controller:
 
     def _forget(self, change: Change[StoredRun]) -> None:
         if change.after is None and change.before is not None:
-            self._refusals.forget(change.before.uid)
+            self.refusals.forget(change.before.uid)
 
 
 async def _ended(tasks: list[asyncio.Task[None]]) -> None:

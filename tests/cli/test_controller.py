@@ -1,0 +1,85 @@
+"""`fairlead controller` where there is no cluster; with one it is in tests/cluster."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.kube.fake_api import write_kubeconfig
+from tests.server.serving import get, readiness
+from webhook.cli.controller import command
+from webhook.sandbox.control_plane import free_ports
+
+COMMAND = [sys.executable, "-c", "from webhook.cli import main; main()", "controller"]
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path) -> Path:
+    """Of a cluster whose API server is not there."""
+    port = free_ports(["api"])["api"]
+    return write_kubeconfig(tmp_path, f"http://127.0.0.1:{port}")
+
+
+@pytest.fixture
+def process(kubeconfig: Path) -> Iterator[subprocess.Popen[str]]:
+    """A controller that looks for its API server."""
+    options = ["--kubeconfig", str(kubeconfig), "--host", "127.0.0.1", "--health-port", "0"]
+    with subprocess.Popen([*COMMAND, *options], stderr=subprocess.PIPE, text=True) as process:
+        yield process
+        process.kill()
+
+
+def started(process: subprocess.Popen[str]) -> dict[str, object]:
+    """The line that says where it listens."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        document: dict[str, object] = json.loads(line)
+        if document["message"] == "controlling":
+            return document
+    raise AssertionError("it ended")
+
+
+def test_without_an_api_server_it_waits_says_so_and_stops_when_told(
+    process: subprocess.Popen[str],
+) -> None:
+    """Alive, not ready, with the reason for each cache; and no lease keeps it from leaving."""
+    line = started(process)
+    port = int(str(line["health_port"]))
+    assert get(port, "/livez")[0] == 200
+    status, document = readiness(port)
+    assert status == 503
+    conditions = document["conditions"]
+    names = {"runs", "pods", "services", "configmaps", "deployments", "leader"}
+    assert set(conditions) == names
+    assert "not listed yet" in conditions["pods"]["reason"]
+    assert conditions["leader"]["ready"]
+    assert "nobody leads" in conditions["leader"]["reason"]
+    assert b"fairlead_leader 0.0" in get(port, "/metrics")[1]
+    process.send_signal(signal.SIGTERM)
+    assert process.stderr is not None
+    process.stderr.read()
+    assert process.wait() == 0
+
+
+def test_a_holder_must_give_up_before_another_may_begin() -> None:
+    """Times that would let two lead are refused before anything is done."""
+    options = ["--lease-duration", "5", "--renew-deadline", "5"]
+    result = CliRunner().invoke(command, options)
+    assert result.exit_code == 2
+    assert "--retry-period < --renew-deadline < --lease-duration" in result.output
+
+
+def test_a_kubeconfig_that_is_not_there_ends_it(tmp_path: Path) -> None:
+    """With one line that says so, and exit code 1."""
+    options = ["--kubeconfig", str(tmp_path / "none"), "--health-port", "0"]
+    done = subprocess.run([*COMMAND, *options], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "there is no such kubeconfig" in done.stderr
+    assert "Traceback" not in done.stderr
