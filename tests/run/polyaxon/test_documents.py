@@ -72,7 +72,7 @@ def test_a_kind_that_is_left_out_is_told_by_the_fields() -> None:
     ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.sampled_from(CASES), st.data())
 def test_a_file_with_anything_in_any_place_is_converted_or_refused(
     path: Path, data: st.DataObject

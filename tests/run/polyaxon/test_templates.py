@@ -37,6 +37,7 @@ def test_a_name_stands_for_its_value(template: str, text: str) -> None:
     assert result.document is not None, result.errors
     container = result.document["spec"]["template"]["spec"]["containers"][0]
     assert container["args"] == [text]
+    assert said(result) == []
 
 
 @pytest.mark.parametrize(

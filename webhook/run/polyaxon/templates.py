@@ -42,7 +42,11 @@ def bound(item: Item, params: Params, notes: Notes) -> Item:
         notes.warning(item, f"a template with blocks is not understood; {_CURE}", key=False)
         return item
     whole = _TEMPLATE.fullmatch(item.value.strip())
-    if whole and (found := _value(whole[1], item, params, notes)) is not None:
+    if (
+        whole
+        and "}}" not in whole[1]
+        and (found := _value(whole[1], item, params, notes)) is not None
+    ):
         known = truth(found)
         if known is not None:
             return Item(known, item.origin, str(known))

@@ -91,7 +91,7 @@ def _roles(section: Section, runtime: Runtime, shared: Given) -> dict[str, _Role
     roles: dict[str, _Role] = {}
     for name, field in runtime.roles.items():
         item = section.given(field)
-        role = None if item is None else _role(item, name, shared, notes)
+        role = None if item is None else _role(item, name, runtime, shared, notes)
         if role is not None:
             roles[name] = role
     groups = section.given(runtime.groups) if runtime.groups else None
@@ -100,7 +100,7 @@ def _roles(section: Section, runtime: Runtime, shared: Given) -> dict[str, _Role
         notes.error(groups, _GROUPS.format(names=names), key=True)
     elif groups is not None and groups.entries:
         (item,) = groups.entries.values()
-        if (role := _role(item, "worker", shared, notes)) is not None:
+        if (role := _role(item, "worker", runtime, shared, notes)) is not None:
             roles["worker"] = role
     entrypoint = section.given("entrypoint") if runtime.framework == "ray" else None
     text = want_text(entrypoint, notes) if entrypoint is not None else None
@@ -111,15 +111,15 @@ def _roles(section: Section, runtime: Runtime, shared: Given) -> dict[str, _Role
     return roles
 
 
-def _role(item: Item, name: str, shared: Given, notes: Notes) -> _Role | None:
+def _role(item: Item, name: str, runtime: Runtime, shared: Given, notes: Notes) -> _Role | None:
     """The replicas of one role; None if there are to be none of them."""
     section = Section(item, notes, camel=True)
     made = pod(section, shared)
     count_of = section.given("replicas")
     count = want_whole(count_of, notes) if count_of is not None else 1
-    if name in (ray.HEAD, "worker"):
+    if runtime.framework == "ray":
         params = section.given("ray_start_params")
-        if made.main and params is not None:
+        if made.main:
             ray.start(name, made.main, params, notes)
         section.leave({"min_replicas": _SCALING, "max_replicas": _SCALING})
     section.close()
