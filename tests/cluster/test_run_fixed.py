@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -60,10 +61,11 @@ class Stored:
 
 
 @pytest.fixture(scope="module")
-def stored(run_api: ControlPlane) -> Stored:
-    """In a namespace of their own, in which no controller looks."""
+def stored(run_api: ControlPlane) -> Iterator[Stored]:
+    """In a namespace of their own, gone before any controller looks."""
     run_api.create_namespace("run-fixed")
-    return Stored(run_api, "run-fixed")
+    yield Stored(run_api, "run-fixed")
+    run_api.api.call("DELETE", "/api/v1/namespaces/run-fixed")
 
 
 # For each field of the spec another value, and what it is to be changed in.
