@@ -120,7 +120,7 @@ class Recorded(Client):
 
     @asynccontextmanager
     async def stream(
-        self, path: str, *, query: Mapping[str, str], silence: float
+        self, path: str, *, query: Mapping[str, str], silence: float | None
     ) -> AsyncIterator[Callable[[], Awaitable[bytes]]]:
         self.versions.append(int(query["resourceVersion"]))
         async with super().stream(path, query=query, silence=silence) as read:

@@ -55,6 +55,8 @@ def pod(raw: Mapping[str, Any]) -> OwnedPod | None:
     """
     metadata = raw["metadata"]
     owned_by = owner(raw)
+    run_uid: str | None
+    replica: tuple[str, int] | None
     if owned_by:
         run_uid, replica = owned_by[1], _replica(metadata["name"], owned_by[0])
     else:
@@ -108,9 +110,8 @@ def deployment(raw: Mapping[str, Any]) -> OwnedDeployment | None:
 
 def _served(metadata: Mapping[str, Any]) -> str | None:
     """The uid of the Run whose Deployment made the pod, by way of a ReplicaSet."""
-    owned_by = next(
-        (each for each in metadata.get("ownerReferences") or () if each.get("controller")), {}
-    )
+    references: list[dict[str, Any]] = metadata.get("ownerReferences") or []
+    owned_by = next((each for each in references if each.get("controller")), {})
     uid: str | None = (metadata.get("labels") or {}).get(names.RUN_UID)
     return sys.intern(uid) if uid and owned_by.get("kind") == "ReplicaSet" else None
 
