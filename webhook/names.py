@@ -28,6 +28,8 @@ MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 MANAGER: Final = "fairlead"
 RUN_UID: Final = f"{GROUP}/run-uid"
 ATTEMPT: Final = f"{GROUP}/attempt"
+# What a Service that is closed selects by beside: a label that no pod has.
+CLOSED: Final = f"{GROUP}/closed"
 
 # The resource of the Run kind.
 RUN_KIND: Final = "Run"

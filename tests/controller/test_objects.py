@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from tests.controller.runs import UID, Api, Json, raw_pod, raw_run, refused, run
+from webhook import names
 from webhook.controller.known import Known
 from webhook.controller.objects import ONE_BY_ONE, POD, RUN, Objects
 from webhook.errors import ClusterError
@@ -168,3 +169,21 @@ def test_a_look_up_that_fails_is_no_absence() -> None:
     stage.api.answers["get", "*"] = refused(500)
     with pytest.raises(ClusterError):
         look_up(stage, 1)
+
+
+def test_a_service_that_was_opened_is_known_to_be_open_at_once() -> None:
+    """The label that no pod has is taken out of its selector, and nothing else."""
+    stage = Stage()
+    raw = {
+        "metadata": {**raw_pod(0)["metadata"], "name": "mnist", "resourceVersion": "5"},
+        "spec": {"selector": {names.RUN_UID: UID}},
+    }
+    closed = {**raw, "spec": {"selector": {names.RUN_UID: UID, names.CLOSED: "true"}}}
+    services = stage.known.services
+    services.replace({"lab/mnist": services.keep(closed)}, "1")  # type: ignore[dict-item]
+    assert stage.known.observed(UID).service_closed
+    stage.api.answers["patch", "mnist"] = raw
+    asyncio.run(stage.objects.open_service(run()))
+    assert stage.api.bodies == [{"spec": {"selector": {names.CLOSED: None}}}]
+    assert stage.known.observed(UID).service
+    assert not stage.known.observed(UID).service_closed

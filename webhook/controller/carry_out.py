@@ -28,6 +28,7 @@ from webhook.run.actions import (
     DeleteDeployment,
     DeletePod,
     DeleteRun,
+    OpenService,
     ScaleDeployment,
 )
 
@@ -125,6 +126,8 @@ class Doer:
             case DeleteRun():
                 uid, version = run.metadata.uid, run.metadata.resource_version
                 await self._objects.delete(RUN, run.namespace, run.name, uid=uid, version=version)
+            case OpenService():
+                await self._objects.open_service(run)
             case _ if plan is not None:
                 for kind, manifest in _beside_pods(plan, action):
                     await self._create(kind, run, manifest, done)
@@ -209,7 +212,7 @@ def _beside_pods(plan: Plan, action: Action) -> Iterator[tuple[Kind, JsonObject]
             yield SECRET, plan.keys_secret_manifest(*new_key_pair())
         case CreateConfigMap() if (manifest := plan.config_map()) is not None:
             yield CONFIG_MAP, manifest
-        case CreateService():
-            yield SERVICE, plan.service()
+        case CreateService(closed):
+            yield SERVICE, plan.service(closed=closed)
         case CreateDeployment():
             yield DEPLOYMENT, plan.deployment()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.controller.known import Known, RunsDeployment
+    from webhook.controller.known import Known, RunsDeployment, RunsService
     from webhook.controller.stored_run import StoredRun
     from webhook.kube.cache import Change
     from webhook.kube.work_queue import WorkQueue
@@ -33,10 +33,10 @@ class Feed:
         self._queue: WorkQueue | None = None
         self._looked: dict[str, float] = {}
         known.runs.subscribe(self._run_changed)
-        known.pods.subscribe(self._pod_changed)
+        known.pods.subscribe(self._owned_changed)
         known.services.subscribe(self._owned_changed)
-        known.config_maps.subscribe(self._owned_changed)
-        known.deployments.subscribe(self._deployment_changed)
+        known.config_maps.subscribe(self._config_map_changed)
+        known.deployments.subscribe(self._owned_changed)
 
     def begin(self, queue: WorkQueue) -> None:
         """Feed this queue from now on: first with every run there is."""
@@ -60,15 +60,12 @@ class Feed:
         if self._queue is not None:
             self._queue.add(change.key)
 
-    def _pod_changed(self, change: Change[OwnedPod]) -> None:
-        pod = change.after or change.before
-        if pod is not None:
-            self._add(pod.run_uid)
-
-    def _owned_changed(self, change: Change[str]) -> None:
+    def _config_map_changed(self, change: Change[str]) -> None:
         self._add(change.after or change.before or "")
 
-    def _deployment_changed(self, change: Change[RunsDeployment]) -> None:
+    def _owned_changed(
+        self, change: Change[OwnedPod] | Change[RunsService] | Change[RunsDeployment]
+    ) -> None:
         owned = change.after or change.before
         if owned is not None:
             self._add(owned.run_uid)

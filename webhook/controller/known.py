@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from webhook import names
 from webhook.controller.by_run import ByRun
 from webhook.controller.stored_run import StoredRun, store
 from webhook.kube.cache import Cache
@@ -16,6 +17,13 @@ if TYPE_CHECKING:
 
     from webhook.kube.cache import Change
     from webhook.run.observed import Refusal
+
+
+class RunsService(NamedTuple):
+    """A Service by the uid of the Run that owns it; `closed` while it selects no pod."""
+
+    run_uid: str
+    closed: bool
 
 
 class RunsDeployment(NamedTuple):
@@ -31,11 +39,11 @@ class Known:
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.runs: Cache[StoredRun] = Cache(store, clock=clock)
         self.pods: Cache[OwnedPod] = Cache(seen.pod, clock=clock)
-        self.services: Cache[str] = Cache(seen.owner_uid, clock=clock)
+        self.services: Cache[RunsService] = Cache(_service, clock=clock)
         self.config_maps: Cache[str] = Cache(seen.owner_uid, clock=clock)
         self.deployments: Cache[RunsDeployment] = Cache(_deployment, clock=clock)
         self._pods = ByRun(self.pods, lambda pod: pod.run_uid)
-        self._services = ByRun(self.services, lambda uid: uid)
+        self._services = ByRun(self.services, lambda owned: owned.run_uid)
         self._config_maps = ByRun(self.config_maps, lambda uid: uid)
         self._deployments = ByRun(self.deployments, lambda owned: owned.run_uid)
         self._keys: dict[str, str] = {}
@@ -51,10 +59,11 @@ class Known:
 
     def observed(self, uid: str, refusals: tuple[Refusal, ...] = ()) -> Observed:
         """What the Run with this uid owns."""
-        deployments = self._deployments.of(uid)
+        deployments, services = self._deployments.of(uid), self._services.of(uid).values()
         return Observed(
             pods=dict(self._pods.of(uid)),
-            service=self._services.count(uid) > 0,
+            service=bool(services),
+            service_closed=any(service.closed for service in services),
             config_map=self._config_maps.count(uid) > 0,
             deployment=next((each.deployment for each in deployments.values()), None),
             refusals=refusals,
@@ -65,6 +74,15 @@ class Known:
             self._keys.pop(change.before.uid, None)
         if change.after is not None:
             self._keys[change.after.uid] = change.key
+
+
+def _service(raw: dict[str, Any]) -> RunsService | None:
+    uid = seen.owner_uid(raw)
+    return (
+        RunsService(uid, closed=names.CLOSED in (raw["spec"].get("selector") or {}))
+        if uid
+        else None
+    )
 
 
 def _deployment(raw: dict[str, Any]) -> RunsDeployment | None:

@@ -116,6 +116,12 @@ class Objects:
         path = DEPLOYMENT.path(run.namespace, name)
         self._learn(DEPLOYMENT, await self._writer.patch(path, patch, "merge"))
 
+    async def open_service(self, run: Run) -> None:
+        """Have the run's Service select its pods."""
+        patch = {"spec": {"selector": {names.CLOSED: None}}}
+        path = SERVICE.path(run.namespace, run.name)
+        self._learn(SERVICE, await self._writer.patch(path, patch, "merge"))
+
     async def write_status(self, raw: Mapping[str, Any]) -> None:
         """Replace the status of a Run, of the very version that `raw` is."""
         metadata = raw["metadata"]

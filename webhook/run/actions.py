@@ -21,7 +21,17 @@ class CreateConfigMap:
 
 @dataclass(frozen=True, slots=True)
 class CreateService:
-    """Create the run's Service: headless, or before a notebook's Deployment."""
+    """Create the run's Service: headless, or before a notebook's Deployment.
+
+    closed: selecting no pod, until OpenService.
+    """
+
+    closed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OpenService:
+    """Have the run's Service select its pods: from now on they have addresses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +77,7 @@ Action: TypeAlias = (
     CreateKeys
     | CreateConfigMap
     | CreateService
+    | OpenService
     | CreateDeployment
     | ScaleDeployment
     | DeleteDeployment

@@ -100,6 +100,7 @@ class Observed:
 
     pods: by name; every pod that the run owns, of whatever attempt.
     service, config_map: whether the run's own are there.
+    service_closed: whether the Service is there and selects no pod yet.
     absent: names of pods that were looked up live for this very call, and are not there.
     refusals: what the API server refused since the last creation that it took.
     """
@@ -110,3 +111,4 @@ class Observed:
     deployment: OwnedDeployment | None = None
     absent: frozenset[str] = frozenset()
     refusals: tuple[Refusal, ...] = ()
+    service_closed: bool = False

@@ -60,11 +60,14 @@ class Plan:
         """What the replica is told of the others."""
         return tell(self.gang, role, index)
 
-    def service(self) -> JsonObject:
-        """The run's v1.Service: headless, or before the Deployment of a run that stays."""
+    def service(self, *, closed: bool = False) -> JsonObject:
+        """The run's v1.Service: headless, or before the Deployment of a run that stays.
+
+        `closed`: a headless one that selects no pod yet, for a large run's first moments.
+        """
         if self.run.spec.serving:
             return deployments.service(self.run, self.ports)
-        return services.headless_service(self.run, self.gang)
+        return services.headless_service(self.run, self.gang, closed=closed)
 
     def config_map(self) -> JsonObject | None:
         """The v1.ConfigMap of the files that all replicas share; None if there are none."""

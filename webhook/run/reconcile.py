@@ -17,7 +17,7 @@ from webhook.run.counting import closed, count, suspended
 from webhook.run.facts import look
 from webhook.run.finish import at_rest, ended, ended_status, soonest
 from webhook.run.model import LastFailure, RoleStatus
-from webhook.run.steps import onward, superseded
+from webhook.run.steps import onward, opened, superseded
 from webhook.run.story import story
 from webhook.run.times import to_second
 from webhook.run.verdict import Verdict, told, verdict
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from webhook.run.actions import Action
     from webhook.run.counting import Counted
     from webhook.run.facts import Down, RoleFacts
     from webhook.run.model import Run, RunStatus
@@ -53,7 +54,7 @@ def reconcile(run: Run, needs: Needs, observed: Observed, now: datetime) -> Outc
     if end:
         return _over(run, facts, counted, end, now)
     if run.spec.suspend:
-        return _resting(run, facts, counted, now)
+        return _resting(run, facts, counted, observed, now)
     return _going_on(run, facts, counted, needs, observed, now)
 
 
@@ -98,14 +99,20 @@ def _over(
     return Outcome(status, announcements=announcements(run, status), after=0.0)
 
 
-def _resting(run: Run, facts: Mapping[str, RoleFacts], counted: Counted, now: datetime) -> Outcome:
+def _resting(
+    run: Run,
+    facts: Mapping[str, RoleFacts],
+    counted: Counted,
+    observed: Observed,
+    now: datetime,
+) -> Outcome:
     """A suspended run: once the status says so its pods are deleted, and their ends not counted."""
     if run.status.phase != "Suspended":
         roles = {role: suspended(counted.roles[role]) for role in facts}
     else:
         roles = dict(counted.roles)
     status = at_rest(_totals(run, roles, counted.down, now), run.metadata.generation, now)
-    actions = tuple(superseded(facts))
+    actions: tuple[Action, ...] = (*superseded(facts), *opened(observed))
     return Outcome(status, actions, announcements=announcements(run, status, counted.down))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import TYPE_CHECKING, Final
 
+from webhook import names
 from webhook.run import mounts
 from webhook.run.ownership import metadata, named, selector
 
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 _PORT_NAME: Final = "tcp-rendezvous"
 
 
-def headless_service(run: Run, gang: Gang) -> JsonObject:
-    """The Service under which every replica has its address.
+def headless_service(run: Run, gang: Gang, *, closed: bool = False) -> JsonObject:
+    """The Service under which every replica has its address; none has, while it is closed.
 
     Not-ready addresses are published, since replicas look for each other before they are ready.
     It has the framework's port; without a framework none, as a headless Service may.
@@ -26,7 +27,8 @@ def headless_service(run: Run, gang: Gang) -> JsonObject:
     spec: JsonObject = {
         "clusterIP": "None",
         "publishNotReadyAddresses": True,
-        "selector": selector(run),
+        # Without any selector it would get two address families, where the cluster may have one.
+        "selector": {**selector(run), **({names.CLOSED: "true"} if closed else {})},
     }
     if run.spec.framework is not None:
         spec["ports"] = [{"name": _PORT_NAME, "port": gang.port, "protocol": "TCP"}]

@@ -12,6 +12,7 @@ from webhook.run.actions import (
     CreatePod,
     CreateService,
     DeletePod,
+    OpenService,
 )
 from webhook.run.roles import ROLES
 
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 # Pods made in one go: after so many the status is written, and a change of the run is seen.
 AT_ONCE: Final = 500
+# From more replicas on than these the Service is closed while pods are created. The controllers of
+# Endpoints and EndpointSlices look at all pods of a Service whenever one comes, though none of them
+# has an address yet: of 2,500 pods each would cost the cluster a quarter more processor time.
+LARGE: Final = 250
 _ENDED: Final = ("Succeeded", "Failed")
 
 
@@ -58,7 +63,7 @@ def onward(
     now: datetime,
 ) -> Steps:
     """The steps of a run that goes on."""
-    steps = Steps(list(_first(needs, observed)))
+    steps = Steps(list(_first(spec, needs, observed)))
     steps.actions += superseded(facts)
     created = 0
     for role, one in facts.items():
@@ -87,7 +92,15 @@ def onward(
             else:
                 steps.actions.append(CreatePod(role, index, one.before.attempt))
                 created += 1
+    if not created or observed.refusals:
+        steps.actions += opened(observed)
     return steps
+
+
+def opened(observed: Observed) -> Iterator[OpenService]:
+    """What makes addresses of a closed Service: once no pod can be created now."""
+    if observed.service and observed.service_closed:
+        yield OpenService()
 
 
 def superseded(facts: Mapping[str, RoleFacts]) -> Iterator[DeletePod]:
@@ -108,14 +121,15 @@ def cleaned(spec: RunSpec, pods: Mapping[str, OwnedPod]) -> Iterator[DeletePod]:
             yield DeletePod(name, pod.uid)
 
 
-def _first(needs: Needs, observed: Observed) -> Iterator[Action]:
+def _first(spec: RunSpec, needs: Needs, observed: Observed) -> Iterator[Action]:
     """What has to be there before the first pod, each in its turn."""
     if needs.config_map and not observed.config_map:
         if needs.keys:
             yield CreateKeys()
         yield CreateConfigMap()
     if not observed.service:
-        yield CreateService()
+        replicas = sum(replica.count for replica in spec.roles.values())
+        yield CreateService(closed=replicas > LARGE)
 
 
 def _vacant(facts: RoleFacts) -> Iterator[int]:
