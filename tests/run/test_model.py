@@ -182,46 +182,6 @@ def test_what_is_wrong_is_said_alone_and_with_its_cure(spec: Json, message: str)
     assert said(**spec) == [message]
 
 
-@pytest.mark.parametrize(
-    ("name", "replicas", "most"),
-    [
-        ("m" * 55, None, 54),
-        ("m" * 54, {"master": {}, "evaluator": {}}, 51),
-        ("m" * 51, {"worker": {"count": 10000}}, 51),
-        ("m" * 52, {"worker": {"count": 10000}}, 51),
-        ("m" * 55, {"worker": {"count": 10}}, 54),
-        ("m" * 54, {"worker": {"count": 11}}, 53),
-    ],
-)
-def test_names_stay_within_63_characters_with_the_largest_index(
-    name: str, replicas: Json | None, most: int
-) -> None:
-    """`<run>-<role>-<index>` is the pod's hostname too."""
-    run = a_run(framework="tensorflow")
-    run["metadata"]["name"] = name
-    if replicas:
-        run["spec"]["replicas"] = {"worker": {}, **replicas}
-
-    wanted = [
-        (
-            "metadata.name: is too long: pods are called <run>-<role>-<index>, in at most 63 "
-            f"characters; with these replicas a name has at most {most}"
-        )
-    ]
-    assert findings(run) == (wanted if len(name) > most else [])
-
-
-@pytest.mark.parametrize("name", ["1mnist", "Mnist", "mnist.1", "mnist-", "", "m" * 64])
-def test_a_name_is_that_of_a_service_too(name: str) -> None:
-    """A letter at the beginning, and no dots; and one finding says all of it."""
-    run = a_run()
-    run["metadata"]["name"] = name
-
-    (only,) = findings(run)
-    assert only.startswith("metadata.name: ")
-    assert "is not a Service's name: it must be 1 to 63 lower-case letters" in only
-
-
 def test_all_that_is_wrong_is_said_at_once() -> None:
     """A field that is wrong by itself does not hide what is wrong between others."""
     run = a_run(
