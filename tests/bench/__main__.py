@@ -43,10 +43,12 @@ class Effort(NamedTuple):
 class Runs(NamedTuple):
     """Rounds by number of pods of a run; numbers of runs, of events a round, of failures.
 
-    rest: seconds for which a controller at rest is watched.
+    slow: in how many of the rounds the training operator is measured. rest: seconds for which a
+    controller at rest is watched.
     """
 
     rounds: Mapping[int, int]
+    slow: Mapping[int, int]
     runs: int
     events: int
     failures: int
@@ -59,7 +61,14 @@ FULL = Effort(
     blocks=8,
     seconds=3,
     reviews=100_000,
-    runs=Runs({100: 9, 1000: 5, 5000: 3}, runs=1000, events=200, failures=20, rest=30),
+    runs=Runs(
+        {100: 9, 1000: 5, 5000: 3},
+        {100: 5, 1000: 3, 5000: 1},
+        runs=1000,
+        events=200,
+        failures=20,
+        rest=30,
+    ),
 )
 QUICK = Effort(
     rounds=2,
@@ -67,7 +76,7 @@ QUICK = Effort(
     blocks=2,
     seconds=1,
     reviews=4_000,
-    runs=Runs({50: 2, 200: 2}, runs=50, events=40, failures=4, rest=3),
+    runs=Runs({50: 2, 200: 2}, {50: 2, 200: 1}, runs=50, events=40, failures=4, rest=3),
 )
 
 _lines = Lines(sys.stderr)
@@ -100,21 +109,32 @@ def _memory(effort: Effort) -> dict[str, str]:
 def _runs(effort: Effort) -> dict[str, str]:
     runs = effort.runs
     with runs_arena.runs_arena(_lines) as place:
+        _say("creation of a run's pods")
+        created = run_creation.measure(place, runs.rounds, runs.slow, _say)
+    return {"runs": run_tables.creation(created)}
+
+
+def _run_costs(effort: Effort) -> dict[str, str]:
+    runs = effort.runs
+    with runs_arena.runs_arena(_lines) as place:
         _say("failures of pods")
         beyond = run_replacement.measure(place, runs.failures, _say)
         _say("the controller's costs")
         rounds = min(effort.rounds, 5)
         cost = run_costs.measure(place, runs.runs, rounds, runs.events, runs.rest, _say)
-        _say("creation of a run's pods")
-        created = run_creation.measure(place, runs.rounds, _say)
-    return run_tables.texts(created, cost, beyond)
+    return {
+        "run-costs": run_tables.costs(cost),
+        "run-replacement": run_tables.replacement(beyond),
+    }
 
 
+TABLES = ("engine", "layers", "cluster", "memory", "runs", "run-costs", "run-replacement")
 PARTS: dict[str, Callable[[Effort], dict[str, str]]] = {
     "engine": _engine,
     "cluster": _cluster,
     "memory": _memory,
     "runs": _runs,
+    "run-costs": _run_costs,
 }
 
 
@@ -126,10 +146,10 @@ def main() -> None:
     arguments = parser.parse_args()
     effort = QUICK if arguments.quick else FULL
     # Before the minutes of work, not after.
-    document.check(("engine", "layers", "cluster", "memory", *run_tables.PARTS))
+    document.check(TABLES)
     for part in [arguments.only] if arguments.only else PARTS:
         # The tables of runs say themselves how many rounds there were of what.
-        rounds = None if part == "runs" else effort.rounds
+        rounds = None if part in ("runs", "run-costs") else effort.rounds
         for name, text in PARTS[part](effort).items():
             text = f"{document.circumstances(rounds)}\n\n{text}"
             sys.stdout.write(f"\n## {name}\n\n{text}\n\n")

@@ -11,11 +11,8 @@ from tests.bench.gangs import ARMS, JOB, PYTORCH_JOB, RUN
 from tests.bench.run_costs import EMPTY, FEW, FINISHED, LIVE, PODS_A_RUN, RunCostsResult
 from tests.bench.run_creation import RunCreationResult
 from tests.bench.runs_arena import CONTROLLER
-from tests.bench.spread import ratio, spread
+from tests.bench.spread import Spread, ratio, spread
 from tests.bench.tables import table, verdict
-
-# Of the document.
-PARTS: Final = ("runs", "run-costs", "run-replacement")
 
 TITLES: Final = {
     RUN: "Run",
@@ -56,14 +53,16 @@ def creation(result: RunCreationResult) -> str:
 
 
 def _times(result: RunCreationResult, counts: Sequence[int]) -> str:
-    head = ["pods", "rounds", *(TITLES[arm] for arm in ARMS), "Run / Job", "Run / PyTorchJob"]
+    head = ["pods", "rounds (PyTorchJob's)", *(TITLES[arm] for arm in ARMS)]
+    head += ["Run / Job", "Run / PyTorchJob", "controller, MiB"]
     rows = [
         [
             f"{count:,}",
-            str(len(result.last[RUN, count])),
+            f"{len(result.last[RUN, count])} ({len(result.last[PYTORCH_JOB, count])})",
             *(spread(result.last[arm, count]).text(2) for arm in ARMS),
-            ratio(result.last[RUN, count], result.last[JOB, count]).text(2),
-            ratio(result.last[RUN, count], result.last[PYTORCH_JOB, count]).text(3),
+            _ratio(result, JOB, count).text(2),
+            _ratio(result, PYTORCH_JOB, count).text(3),
+            spread(result.resident[count]).text(0),
         ]
         for count in counts
     ]
@@ -74,7 +73,7 @@ def _verdicts(result: RunCreationResult, counts: Sequence[int]) -> list[str]:
     lines = []
     for other, most, digits in ((JOB, _RUN_TO_JOB, 2), (PYTORCH_JOB, _RUN_TO_PYTORCH_JOB, 3)):
         for count in counts:
-            seen = ratio(result.last[RUN, count], result.last[other, count])
+            seen = _ratio(result, other, count)
             what = f"{count:,} pods, at most {most} times the {TITLES[other]}'s time"
             lines.append(verdict(what, seen.text(digits), reached=seen.median <= most))
     middle, large = counts[-2:]
@@ -87,7 +86,15 @@ def _verdicts(result: RunCreationResult, counts: Sequence[int]) -> list[str]:
             reached=growth[RUN] <= _PROPORTION,
         )
     )
-    return lines
+    mib = max(result.resident[large])
+    what = f"the controller's memory with {large:,} pods of one run, at most {_MIB} MiB"
+    return [*lines, verdict(what, f"{mib:.0f} MiB", reached=mib <= _MIB)]
+
+
+def _ratio(result: RunCreationResult, other: str, count: int) -> Spread:
+    """The Run's time to the other's, of the rounds in which there was one."""
+    below = result.last[other, count]
+    return ratio(result.last[RUN, count][: len(below)], below)
 
 
 def _each(result: RunCreationResult, arm: str, count: int) -> float:
@@ -109,7 +116,7 @@ def _processor_time(result: RunCreationResult, count: int) -> str:
     return table(["", *_PROCESSES.values(), "together"], rows)
 
 
-def costs(result: RunCostsResult, creation: RunCreationResult) -> str:
+def costs(result: RunCostsResult) -> str:
     """Memory and processor time of the controller."""
     live = result.runs * PODS_A_RUN
     rows = [
@@ -120,11 +127,6 @@ def costs(result: RunCostsResult, creation: RunCreationResult) -> str:
             (FINISHED, f"{result.runs:,} finished runs and their pods, process begun anew"),
         )
     ]
-    rows += [
-        [f"one run, {count:,} pods just created", spread(values).text(0), ""]
-        for count, values in sorted(creation.resident.items())
-    ]
-    highest = max(result.resident[LIVE], *map(max, creation.resident.values()))
     few, many = result.event[FEW], result.event[result.runs]
     growth = ratio(many, few)
     head = ["", "MiB resident", "CPU ms a second, at rest"]
@@ -139,9 +141,9 @@ def costs(result: RunCostsResult, creation: RunCreationResult) -> str:
             "\n".join(
                 [
                     verdict(
-                        f"at most {_MIB} MiB with the live pods",
-                        f"{highest:.0f} MiB",
-                        reached=highest <= _MIB,
+                        f"at most {_MIB} MiB with {live:,} live pods",
+                        f"{result.resident[LIVE]:.0f} MiB",
+                        reached=result.resident[LIVE] <= _MIB,
                     ),
                     verdict(
                         "an event's work does not grow with the number of runs: at most "
@@ -169,11 +171,3 @@ def replacement(beyond: Sequence[float]) -> str:
             ),
         ]
     )
-
-
-def texts(
-    created: RunCreationResult, cost: RunCostsResult, beyond: Sequence[float]
-) -> dict[str, str]:
-    """PARTS, by name."""
-    found = (creation(created), costs(cost, created), replacement(beyond))
-    return dict(zip(PARTS, found, strict=True))
