@@ -25,11 +25,11 @@ def test_what_a_run_owns_is_found_by_its_uid() -> None:
     known.pods.replace({"lab/mnist-worker-0": pod(0), "lab/mnist-worker-1": pod(1, "other")})
     known.services.put("lab/mnist", known.services.keep(service()))
     known.config_maps.put("lab/mnist-rendezvous", "other")
-    observed = known.observed(UID, (Refusal("a", "Failed", ""),))
+    observed = known.observed("lab", UID, (Refusal("a", "Failed", ""),))
     assert list(observed.pods) == ["mnist-worker-0"]
     assert (observed.service, observed.config_map, observed.deployment) == (True, False, None)
     assert [one.name for one in observed.refusals] == ["a"]
-    assert known.pod_count(UID) == 1
+    assert known.pod_count("lab", UID) == 1
 
 
 def test_a_pod_that_is_gone_is_nobodys() -> None:
@@ -37,9 +37,9 @@ def test_a_pod_that_is_gone_is_nobodys() -> None:
     known = Known()
     known.pods.put("lab/mnist-worker-0", pod(0))
     known.pods.put("lab/mnist-worker-0", pod(0, "other"))
-    assert (known.pod_count(UID), known.pod_count("other")) == (0, 1)
+    assert (known.pod_count("lab", UID), known.pod_count("lab", "other")) == (0, 1)
     known.pods.put("lab/mnist-worker-0", None)
-    assert known.observed("other").pods == {}
+    assert known.observed("lab", "other").pods == {}
 
 
 def test_a_deployment_is_known_with_its_run() -> None:
@@ -47,7 +47,7 @@ def test_a_deployment_is_known_with_its_run() -> None:
     known = Known()
     metadata = {**raw_pod(0)["metadata"], "name": "lab"}
     known.deployments.put("lab/lab", known.deployments.keep({"metadata": metadata, "spec": {}}))
-    deployment = known.observed(UID).deployment
+    deployment = known.observed("lab", UID).deployment
     assert deployment is not None
     assert deployment.uid == "uid-0"
     assert known.deployments.keep({"metadata": {"name": "x", "uid": "y"}}) is None
@@ -64,3 +64,14 @@ def test_a_runs_key_is_found_by_its_uid_as_long_as_it_is_there() -> None:
     assert (known.key_of(UID), known.key_of("second")) == (None, "lab/mnist")
     known.runs.put("lab/mnist", None)
     assert known.key_of("second") is None
+
+
+def test_a_pod_of_another_namespace_is_nobodys() -> None:
+    """Whoever may make pods there must not have them counted here: a uid is no secret."""
+    known = Known()
+    known.pods.put("lab/mnist-worker-0", pod(0))
+    forged = seen.pod(raw_pod(0, uid="forged", namespace="elsewhere"))
+    known.pods.put("elsewhere/mnist-worker-0", forged)
+    assert known.observed("lab", UID).pods["mnist-worker-0"].uid == "uid-0"
+    known.pods.put("elsewhere/mnist-worker-0", None)
+    assert known.pod_count("lab", UID) == 1

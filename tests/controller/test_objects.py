@@ -181,9 +181,9 @@ def test_a_service_that_was_opened_is_known_to_be_open_at_once() -> None:
     closed = {**raw, "spec": {"selector": {names.RUN_UID: UID, names.CLOSED: "true"}}}
     services = stage.known.services
     services.replace({"lab/mnist": services.keep(closed)}, "1")  # type: ignore[dict-item]
-    assert stage.known.observed(UID).service_closed
+    assert stage.known.observed("lab", UID).service_closed
     stage.api.answers["patch", "mnist"] = raw
     asyncio.run(stage.objects.open_service(run()))
     assert stage.api.bodies == [{"spec": {"selector": {names.CLOSED: None}}}]
-    assert stage.known.observed(UID).service
-    assert not stage.known.observed(UID).service_closed
+    assert stage.known.observed("lab", UID).service
+    assert not stage.known.observed("lab", UID).service_closed

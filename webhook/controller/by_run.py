@@ -1,4 +1,4 @@
-"""What runs own, by the run's uid: the work for one run does not grow with the number of runs."""
+"""What runs own, by run: the work for one of them does not grow with the number of runs."""
 
 from __future__ import annotations
 
@@ -16,29 +16,34 @@ _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
 
 class ByRun(Generic[T]):
-    """An index upon a cache whose keys are namespace/name. `uid_of` tells whose a value is."""
+    """An index upon a cache whose keys are namespace/name. `uid_of` tells whose a value is.
+
+    An owner reference means an object of the same namespace: one that names a Run of another is
+    none, though it has the uid right.
+    """
 
     def __init__(self, cache: Cache[T], uid_of: Callable[[T], str]) -> None:
         self._uid_of = uid_of
-        self._owned: dict[str, dict[str, T]] = {}
+        self._owned: dict[tuple[str, str], dict[str, T]] = {}
         cache.subscribe(self._change)
 
-    def of(self, uid: str) -> Mapping[str, T]:
+    def of(self, namespace: str, uid: str) -> Mapping[str, T]:
         """The run's values by name: a read-only view, to be read at once and not kept."""
-        owned = self._owned.get(uid)
+        owned = self._owned.get((namespace, uid))
         return MappingProxyType(owned) if owned else _NOTHING  # type: ignore[return-value]
 
-    def count(self, uid: str) -> int:
+    def count(self, namespace: str, uid: str) -> int:
         """How many there are."""
-        return len(self._owned.get(uid, _NOTHING))
+        return len(self._owned.get((namespace, uid), _NOTHING))
 
     def _change(self, change: Change[T]) -> None:
-        name = change.key.partition("/")[2]
+        namespace, _, name = change.key.partition("/")
         if change.before is not None:
-            uid = self._uid_of(change.before)
-            owned = self._owned.get(uid, {})
+            run = namespace, self._uid_of(change.before)
+            owned = self._owned.get(run, {})
             owned.pop(name, None)
             if not owned:
-                self._owned.pop(uid, None)
+                self._owned.pop(run, None)
         if change.after is not None:
-            self._owned.setdefault(self._uid_of(change.after), {})[name] = change.after
+            run = namespace, self._uid_of(change.after)
+            self._owned.setdefault(run, {})[name] = change.after

@@ -75,6 +75,6 @@ class Feed:
         if key is None or self._queue is None:
             # Of a run that is not known yet the first look sees everything.
             return
-        pause = min(MOST, max(LEAST, self._known.pod_count(uid) * A_POD))
+        pause = min(MOST, max(LEAST, self._known.pod_count(key.partition("/")[0], uid) * A_POD))
         since = self._clock() - self._looked.get(key, float("-inf"))
         self._queue.add_after(key, pause - since)

@@ -53,18 +53,19 @@ class Known:
         """The key of the Run with this uid; None if there is none."""
         return self._keys.get(uid)
 
-    def pod_count(self, uid: str) -> int:
+    def pod_count(self, namespace: str, uid: str) -> int:
         """How many pods the Run with this uid has."""
-        return self._pods.count(uid)
+        return self._pods.count(namespace, uid)
 
-    def observed(self, uid: str, refusals: tuple[Refusal, ...] = ()) -> Observed:
+    def observed(self, namespace: str, uid: str, refusals: tuple[Refusal, ...] = ()) -> Observed:
         """What the Run with this uid owns."""
-        deployments, services = self._deployments.of(uid), self._services.of(uid).values()
+        deployments = self._deployments.of(namespace, uid)
+        services = self._services.of(namespace, uid).values()
         return Observed(
-            pods=dict(self._pods.of(uid)),
+            pods=dict(self._pods.of(namespace, uid)),
             service=bool(services),
             service_closed=any(service.closed for service in services),
-            config_map=self._config_maps.count(uid) > 0,
+            config_map=self._config_maps.count(namespace, uid) > 0,
             deployment=next((each.deployment for each in deployments.values()), None),
             refusals=refusals,
         )

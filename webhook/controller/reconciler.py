@@ -112,9 +112,11 @@ class Reconciler:
     async def _decide(self, run: Run, needs: Needs) -> tuple[Observed, Outcome]:
         """What to do, pods that are missing looked up first."""
         uid = run.metadata.uid
-        observed = self._known.observed(uid, self._refusals.of(uid))
+        observed = self._known.observed(run.namespace, uid, self._refusals.of(uid))
         outcome = reconcile(run, needs, observed, self._now())
-        while unknown := outcome.look_up - observed.absent:
+        asked: frozenset[str] = frozenset()
+        while unknown := outcome.look_up - asked:
+            asked |= unknown
             found = await self._objects.look_up(run, unknown)
             observed = replace(
                 observed,
