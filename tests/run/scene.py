@@ -1,0 +1,178 @@
+"""A run that is looked at again and again: what is decided is done at once, and written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tests.run.runs import UID, a_run, containers, spec_of
+from webhook.run.actions import (
+    Action,
+    Announcement,
+    CreateConfigMap,
+    CreateDeployment,
+    CreatePod,
+    CreateService,
+    DeleteDeployment,
+    DeletePod,
+    DeleteRun,
+    ScaleDeployment,
+)
+from webhook.run.model import Condition, RoleStatus, RunStatus
+from webhook.run.observed import Exit, Needs, Observed, OwnedDeployment, OwnedPod
+from webhook.run.reconcile import reconcile
+from webhook.run.times import to_second
+
+BEGIN = datetime(2026, 11, 21, 20, 15, tzinfo=UTC)
+
+
+class Scene:
+    """A run called mnist, its pods by role and index ("worker-0"), and the time.
+
+    did, told: every action and every Event so far. gone: whether the Run was deleted.
+    """
+
+    def __init__(self, needs: Needs | None = None, **spec: Any) -> None:
+        whole = {"template": spec_of(containers("main")), **spec}
+        self.run = a_run("mnist", whole)
+        self.needs = needs or Needs()
+        self.observed = Observed()
+        self.now = BEGIN
+        self.did: list[Action] = []
+        self.told: list[Announcement] = []
+        self.after: float | None = None
+        self.gone = False
+        self.look()
+
+    @property
+    def status(self) -> RunStatus:
+        """The run's status as written."""
+        return self.run.status
+
+    @property
+    def pods(self) -> list[str]:
+        """The pods that are there."""
+        return sorted(name.removeprefix("mnist-") for name in self.observed.pods)
+
+    def pod(self, name: str) -> OwnedPod:
+        """One of them."""
+        return self.observed.pods[f"mnist-{name}"]
+
+    def role(self, name: str) -> RoleStatus:
+        """What is written of a role."""
+        return self.status.replicas[name]
+
+    def condition(self, kind: str) -> Condition | None:
+        """A condition, or None."""
+        return next((each for each in self.status.conditions if each.type == kind), None)
+
+    def spec(self, **fields: Any) -> Scene:
+        """The Run is edited."""
+        spec = self.run.spec.model_copy(update=fields)
+        generation = self.run.metadata.generation + 1
+        metadata = self.run.metadata.model_copy(update={"generation": generation})
+        self.run = self.run.model_copy(update={"spec": spec, "metadata": metadata})
+        return self.look()
+
+    def later(self, seconds: float) -> Scene:
+        """Time goes by."""
+        self.now += timedelta(seconds=seconds)
+        return self.look()
+
+    def runs(self, *names: str) -> Scene:
+        """Pods run and are ready; all that are there if none is named."""
+        for name in names or self.pods:
+            since = to_second(self.now)
+            self.set(name, phase="Running", ready=True, node="node-a", running_since=since)
+        return self.look()
+
+    def exits(self, name: str, code: int, reason: str = "", message: str = "") -> Scene:
+        """A pod's main container ends."""
+        reason = reason or ("Error" if code else "Completed")
+        exit_ = Exit("main", code, 0, reason, message, to_second(self.now))
+        self.set(name, phase="Failed" if code else "Succeeded", ready=False, exit=exit_)
+        return self.look()
+
+    def fails(self, name: str, **fields: Any) -> Scene:
+        """A pod fails in some other way."""
+        self.set(name, phase="Failed", ready=False, **fields)
+        return self.look()
+
+    def vanishes(self, name: str) -> Scene:
+        """A pod is gone, and nobody saw why."""
+        self._without(f"mnist-{name}")
+        return self.look()
+
+    def set(self, name: str, **fields: Any) -> None:
+        """Change a pod, and do not look yet."""
+        pod = replace(self.pod(name), **fields)
+        self.observed = replace(self.observed, pods={**self.observed.pods, pod.name: pod})
+
+    def look(self) -> Scene:
+        """Look until nothing is left to do."""
+        for _ in range(20):
+            if self.gone or not self._once():
+                return self
+        raise AssertionError("there is always more to do")
+
+    def _once(self) -> bool:
+        outcome = reconcile(self.run, self.needs, self.observed, self.now)
+        if outcome.look_up:
+            looked_up = replace(self.observed, absent=outcome.look_up)
+            outcome = reconcile(self.run, self.needs, looked_up, self.now)
+        for action in outcome.actions:
+            self._do(action)
+        self.did += outcome.actions
+        changed = outcome.status != self.status
+        assert changed or not outcome.announcements
+        self.told += outcome.announcements
+        status = RunStatus.model_validate_json(outcome.status.model_dump_json(by_alias=True))
+        assert status == outcome.status
+        self.run = self.run.model_copy(update={"status": status})
+        self.after = outcome.after
+        return changed or bool(outcome.actions)
+
+    def _do(self, action: Action) -> None:
+        match action:
+            case CreatePod(role, index, attempt):
+                name = self.run.pod_name(role, index)
+                assert name not in self.observed.pods
+                uid = f"uid-{len(self.did)}-{name}"
+                pod = OwnedPod(name, uid, UID, role, index, attempt, "Pending")
+                self.observed = replace(self.observed, pods={**self.observed.pods, name: pod})
+            case DeletePod(name, uid):
+                assert self.observed.pods[name].uid == uid
+                self._without(name)
+            case CreateService():
+                self.observed = replace(self.observed, service=True)
+            case CreateConfigMap():
+                self.observed = replace(self.observed, config_map=True)
+            case CreateDeployment():
+                self._deployment(OwnedDeployment("uid", 1, 1, 0, 0, 0))
+            case ScaleDeployment(replicas):
+                there = self.observed.deployment
+                assert there is not None
+                self._deployment(there._replace(replicas=replicas, ready=0, available=0))
+            case DeleteDeployment():
+                self._deployment(None)
+            case DeleteRun():
+                self.gone = True
+
+    def _deployment(self, deployment: OwnedDeployment | None) -> None:
+        self.observed = replace(self.observed, deployment=deployment)
+
+    def _without(self, name: str) -> None:
+        left = {key: pod for key, pod in self.observed.pods.items() if key != name}
+        self.observed = replace(self.observed, pods=left)
+
+
+def workers(count: int, **fields: Any) -> dict[str, Any]:
+    """The spec of a JAX run of so many workers."""
+    return {"framework": "jax", "replicas": {"worker": {"count": count, **fields}}}
+
+
+def led(framework: str, count: int = 1, **fields: Any) -> dict[str, Any]:
+    """The spec of a run of one master and so many workers."""
+    replicas = {"master": {"count": 1}, "worker": {"count": count, **fields}}
+    return {"framework": framework, "replicas": replicas}

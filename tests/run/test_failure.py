@@ -1,0 +1,140 @@
+"""How a pod ended, and what is started again after it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from webhook.run.failure import Failure, ending, starts_again, vanished
+from webhook.run.model.replica import RestartPolicy
+from webhook.run.observed import Exit, OwnedPod
+
+AT = "2026-11-21T20:15:10Z"
+BEFORE, AFTER = "2026-11-21T20:15:05Z", "2026-11-21T20:15:15Z"
+TARGET = ("PreemptionByScheduler", "preempted", BEFORE)
+
+
+def pod(phase: Any = "Failed", **fields: Any) -> OwnedPod:
+    """A pod of a run."""
+    return OwnedPod("mnist-worker-0", "uid", "run", "worker", 0, 0, phase, **fields)
+
+
+def exited(code: int, reason: str = "Error", message: str = "") -> Exit:
+    """The main container's end."""
+    return Exit("main", code, 0, reason, message, AT)
+
+
+def failure(of: OwnedPod) -> Failure:
+    """How the pod failed."""
+    end = ending(of)
+    assert isinstance(end, Failure)
+    return end
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Running", "Unknown"])
+def test_a_pod_that_is_there_has_not_ended(phase: str) -> None:
+    """Whatever it waits for; Unknown is what a node that is silent leaves behind."""
+    assert ending(pod(phase)) is None
+    assert ending(pod(phase, disruption=TARGET)) is None
+
+
+def test_disruption_target_tells_before_everything_else() -> None:
+    """Also where status.reason and exit code would say that it was the program."""
+    end = failure(pod(disruption=TARGET, reason="Evicted", exit=exited(1)))
+    assert end == Failure(True, "PreemptionByScheduler", "preempted", 1)
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        *("NodeLost", "NodeShutdown", "Shutdown", "Terminated", "Preempting", "NodeAffinity"),
+        *("UnexpectedAdmissionError", "OutOfcpu", "OutOfnvidia.com/gpu"),
+    ],
+)
+def test_status_reason_tells_of_the_node_before_the_exit_code(reason: str) -> None:
+    """Kubelets that set no condition say it there."""
+    assert failure(pod(reason=reason, message="words", exit=exited(1))) == Failure(
+        True, reason, "words", 1
+    )
+
+
+def test_evicted_without_disruption_target_is_the_programs_own_failure() -> None:
+    """It used more storage than it may."""
+    end = failure(pod(reason="Evicted", message="used 2Gi", exit=exited(137)))
+    assert (end.disruption, end.reason, end.message) == (False, "Evicted", "used 2Gi")
+
+
+def test_a_pod_that_somebody_deletes_has_ended_at_once() -> None:
+    """Its program was told to stop: what it does then is not its own failure."""
+    assert failure(pod("Running", deleted_at=BEFORE)).disruption
+    assert failure(pod(deleted_at=BEFORE, exit=exited(143))).disruption
+
+
+def test_a_program_that_failed_before_its_deletion_was_asked_for_failed() -> None:
+    """The order of the two tells; in doubt, within one second, it was told to stop."""
+    assert not failure(pod(deleted_at=AFTER, exit=exited(1))).disruption
+    assert failure(pod(deleted_at=AT, exit=exited(1))).disruption
+
+
+@pytest.mark.parametrize("how", [{"disruption": TARGET}, {"deleted_at": BEFORE}])
+def test_exit_code_0_after_being_told_to_go_is_no_success(how: dict[str, Any]) -> None:
+    """A program that saves its state upon SIGTERM and leaves has not finished its work."""
+    assert failure(pod("Succeeded", exit=exited(0, "Completed"), **how)).disruption
+
+
+def test_a_success_before_the_pod_was_told_to_go_stands() -> None:
+    """Its deletion comes too late to undo it."""
+    assert ending(pod("Succeeded", exit=exited(0, "Completed"), deleted_at=AFTER)) == "Succeeded"
+    assert ending(pod("Succeeded")) == "Succeeded"
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "word"),
+    [
+        *((1, "Error", "Error"), (137, "Error", "SIGKILL"), (139, "Error", "SIGSEGV")),
+        *((143, "", "SIGTERM"), (137, "OOMKilled", "OOMKilled"), (255, "Error", "Error")),
+        (127, "ContainerCannotRun", "ContainerCannotRun"),
+    ],
+)
+def test_an_exit_code_is_told_by_the_runtimes_word_or_the_signals(
+    code: int, said: str, word: str
+) -> None:
+    """Out of memory is told apart from a SIGKILL, though the code is the same."""
+    assert failure(pod(exit=exited(code, said, "last line"))) == Failure(
+        False, word, "last line", code
+    )
+
+
+def test_a_failed_pod_of_which_nothing_is_known_is_the_programs_failure() -> None:
+    """Its own word, if it has one, is the reason."""
+    assert failure(pod()) == Failure(False, "Failed", "", None)
+    assert failure(pod(reason="Strange", message="words")) == Failure(False, "Strange", "words")
+
+
+def test_what_vanished_is_a_disruption() -> None:
+    """Programs do not delete their pods."""
+    assert vanished().disruption
+
+
+PROGRAM = {code: Failure(False, "Error", "", code) for code in (1, 127, 128, 137, 255)}
+OUT_OF_MEMORY = Failure(False, "OOMKilled", "", 137)
+
+
+@pytest.mark.parametrize(
+    ("policy", "failed", "again"),
+    [
+        *(("OnFailure", each, True) for each in (*PROGRAM.values(), OUT_OF_MEMORY)),
+        *(("Never", each, False) for each in (*PROGRAM.values(), OUT_OF_MEMORY)),
+        *(("ExitCode", PROGRAM[code], code >= 128) for code in PROGRAM),
+        ("ExitCode", OUT_OF_MEMORY, False),
+        ("ExitCode", Failure(False, "Failed", ""), True),
+        *((policy, vanished(), True) for policy in ("OnFailure", "Never", "ExitCode")),
+        ("ExitCode", Failure(True, "Deleted", "", 1), True),
+    ],
+)
+def test_restart_policy_and_exit_code_say_what_starts_again(
+    policy: RestartPolicy, failed: Failure, again: bool
+) -> None:
+    """1 to 127 and out of memory are permanent under ExitCode; disruptions never are."""
+    assert starts_again(policy, failed) is again

@@ -1,0 +1,30 @@
+"""Sets of indexes as text."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.run import intervals
+
+
+@pytest.mark.parametrize(
+    ("indexes", "text"),
+    [((), ""), ((3,), "3"), ((0, 1, 2, 3, 5), "0-3,5"), ((9, 8, 1), "1,8-9")],
+)
+def test_neighbours_are_written_as_one_interval(indexes: tuple[int, ...], text: str) -> None:
+    """As Indexed Jobs write their completedIndexes."""
+    assert intervals.written(indexes) == text
+    assert intervals.read(text) == frozenset(indexes)
+
+
+@given(st.frozensets(st.integers(0, 60)))
+def test_what_is_written_is_read_again(indexes: frozenset[int]) -> None:
+    """Whatever the set is."""
+    assert intervals.read(intervals.written(indexes)) == indexes
+
+
+def test_ten_thousand_replicas_that_finished_are_a_short_text() -> None:
+    """A status has to stay small."""
+    assert intervals.written(range(10000)) == "0-9999"
