@@ -9,10 +9,11 @@ from datetime import datetime
 from typing import TypeAlias
 
 from tests.run.machine import raw
+from tests.run.machine.hands import Hands, pod_name
 from tests.run.machine.laws import Laws
 from tests.run.machine.server import KINDS, Refused, Server
 from tests.run.machine.sight import Sight
-from tests.run.machine.things import Json, Pod, RunThing, Thing, moment
+from tests.run.machine.things import Json, RunThing, moment
 from webhook.run import actions as act
 from webhook.run.model import Run
 from webhook.run.observed import Needs, Observed, Refusal
@@ -20,6 +21,10 @@ from webhook.run.observed import Needs, Observed, Refusal
 Heart: TypeAlias = Callable[[Run, Needs, Observed, datetime], act.Outcome]
 # Seconds after which what was refused is tried again; the real one doubles them.
 RETRY = 5.0
+CREATIONS = (
+    *(act.CreateKeys, act.CreateConfigMap, act.CreateService),
+    *(act.CreateDeployment, act.CreatePod),
+)
 # Live lookups that may follow each other in one reconcile.
 LOOK_UPS = 4
 
@@ -40,6 +45,7 @@ class Controller:
     """One process: what it sees, what it is about to do, and what it would forget if it died.
 
     due: names of runs -> when they are to be looked at again.
+    paused: names of runs -> until when nothing is created, since something was refused.
     """
 
     server: Server
@@ -47,17 +53,20 @@ class Controller:
     heart: Heart
     needs: Callable[[RunThing], Needs]
     sight: Sight = field(init=False)
+    hands: Hands = field(init=False)
     works: dict[str, Work] = field(default_factory=dict)
     due: dict[str, float] = field(default_factory=dict)
     refusals: dict[str, dict[str, Refusal]] = field(default_factory=dict)
+    paused: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.sight = Sight(self.server)
+        self.crash()
 
     def crash(self) -> None:
         """Another process takes its place, and knows nothing."""
         self.sight = Sight(self.server)
-        self.works, self.due, self.refusals = {}, {}, {}
+        self.hands = Hands(self.server, self.sight)
+        self.works, self.due, self.refusals, self.paused = {}, {}, {}, {}
 
     def relist(self, kind: str) -> None:
         """List one kind, for the first time or anew."""
@@ -138,6 +147,7 @@ class Controller:
         return Observed(
             pods=pods,
             service=mine("services"),
+            service_closed=mine("services") and held("services")[thing.name].closed,
             config_map=mine("configmaps"),
             deployment=raw.deployment(deployment) if deployment else None,
             absent=absent - pods.keys(),
@@ -161,109 +171,27 @@ class Controller:
         any_of = pods or rest[:1] or range(len(work.left))
         position = any_of[choice % len(any_of)]
         action = work.left.pop(position)
+        if isinstance(action, CREATIONS) and self.server.now < self.paused.get(name, 0.0):
+            return
         self.laws.about_to(work.thing, action)
         try:
-            self._act(work, action)
+            self.hands.do(work.thing, action)
         except Refused as refused:
             words = {"AlreadyExists": "NameTaken"}.get(refused.reason, refused.reason)
-            named = getattr(action, "role", "") and pod_name(work.thing, action)
-            named = named or name
+            named = pod_name(work.thing, action) or name
             work.refusals[named] = Refusal(named, words, str(refused))
             # As with a slow start, what is refused is not tried for all the others at once.
-            work.left = [each for each in work.left if not isinstance(each, act.CreatePod)]
+            work.left = [each for each in work.left if not isinstance(each, CREATIONS)]
         else:
             if isinstance(action, act.CreatePod):
                 self.refusals.pop(name, None)
-
-    def _act(self, work: Work, action: act.Action) -> None:
-        thing = work.thing
-        match action:
-            case act.CreatePod():
-                self._create_pod(thing, action)
-            case act.DeletePod(pod, uid):
-                self._delete_pod(pod, uid)
-            case act.CreateService():
-                self._create("services", thing)
-            case act.CreateConfigMap():
-                self._create("configmaps", thing)
-            case act.CreateKeys():
-                self._create("secrets", thing)
-            case act.CreateDeployment():
-                self._create("deployments", thing)
-            case act.ScaleDeployment(replicas):
-                self._scale(thing, replicas)
-            case act.DeleteDeployment():
-                if self._own("deployments", thing):
-                    self.server.remove("deployments", thing.name)
-            case act.DeleteRun():
-                self._delete_run(thing)
-
-    def _create_pod(self, thing: RunThing, action: act.CreatePod) -> None:
-        name = pod_name(thing, action)
-        pod = Pod(
-            name=name,
-            run=thing.name,
-            run_uid=thing.uid,
-            role=action.role,
-            index=action.index,
-            attempt=action.attempt,
-            created=self.server.now,
-        )
-        try:
-            made = self.server.create("pods", pod)
-        except Refused as refused:
-            there = self.server.pods.get(name)
-            if refused.reason != "AlreadyExists" or there is None or there.run_uid != thing.uid:
-                raise
-            made = there
-        self.sight.answered("pods", made)
-
-    def _delete_pod(self, name: str, uid: str) -> None:
-        try:
-            left = self.server.delete_pod(name, uid, "controller")
-        except Refused:
-            return
-        if left is not None:
-            self.sight.answered("pods", left)
-
-    def _create(self, kind: str, thing: RunThing) -> None:
-        if kind == "secrets" and self._own(kind, thing):
-            return
-        try:
-            made = self.server.create(kind, Thing(thing.name, thing.uid))
-        except Refused:
-            if not self._own(kind, thing):
-                raise
-            made = self.server.stored[kind][thing.name]
-        if kind != "secrets":
-            self.sight.answered(kind, made)
-
-    def _scale(self, thing: RunThing, replicas: int) -> None:
-        there = self.server.stored["deployments"].get(thing.name)
-        if there is not None and there.run_uid == thing.uid:
-            fields = {"replicas": replicas, "generation": there.generation + 1}
-            self.sight.answered(
-                "deployments", self.server.change("deployments", thing.name, **fields)
-            )
-
-    def _delete_run(self, thing: RunThing) -> None:
-        try:
-            self.server.delete_run(thing.name, thing.uid)
-        except Refused:
-            return
-
-    def _own(self, kind: str, thing: RunThing) -> bool:
-        there = self.server.stored[kind].get(thing.name)
-        return there is not None and there.run_uid == thing.uid
 
     def _write(self, name: str, work: Work) -> None:
         """The end of a reconcile: one write of the status, if it differs."""
         del self.works[name]
         outcome, thing = work.outcome, work.thing
         now = self.server.now
-        if work.refusals:
-            self.refusals.setdefault(name, {}).update(work.refusals)
-            self._again(name, now + RETRY)
+        self._note(name, work)
         if outcome.after is not None:
             self._again(name, now + outcome.after)
         status: Json = json.loads(outcome.status.model_dump_json(by_alias=True, exclude_none=True))
@@ -280,12 +208,18 @@ class Controller:
         self.laws.written(thing, written, work.at)
         self._again(name, now)
 
+    def _note(self, name: str, work: Work) -> None:
+        """Remember what was refused: the status is to tell of it, and it is tried again."""
+        before = self.refusals.get(name, {})
+        if not any(isinstance(action, CREATIONS) for action in work.outcome.actions):
+            self.refusals.pop(name, None)
+        if work.refusals:
+            self.refusals[name] = {**before, **work.refusals}
+            self.paused[name] = self.server.now + RETRY
+        if self.refusals.get(name, {}) != before:
+            self._again(name, self.server.now)
+        elif before:
+            self._again(name, max(self.server.now, self.paused[name]))
+
     def _again(self, name: str, at: float) -> None:
         self.due[name] = min(at, self.due.get(name, at))
-
-
-def pod_name(thing: RunThing, action: act.Action) -> str:
-    """The name of the pod that an action makes; empty if it makes none."""
-    if isinstance(action, act.CreatePod):
-        return f"{thing.name}-{action.role}-{action.index}"
-    return ""

@@ -10,6 +10,11 @@ from webhook.run.model import RoleStatus, Run
 from webhook.run.observed import Needs, Observed
 
 OVER = ("Succeeded", "Failed")
+# Of the frameworks that are tried: who has to run first.
+AFTER: dict[tuple[str | None, str], tuple[str, ...]] = {
+    ("mpi", "launcher"): ("worker",),
+    ("dask", "driver"): ("scheduler",),
+}
 
 
 def check(run: Run, needs: Needs, observed: Observed, outcome: act.Outcome, now: datetime) -> None:
@@ -63,16 +68,16 @@ def _creation(run: Run, observed: Observed, pod: act.CreatePod, now: datetime) -
             wait = min(360.0, 10.0 * 2 ** (entry.failures - 1))
             since = (now - datetime.fromisoformat(entry.since)).total_seconds()
             assert since >= wait, f"{what}: {since} s after it went down, and not {wait}"
-    if run.spec.framework == "mpi" and pod.role == "launcher":
-        _workers_run(run, observed, what)
+    for first in AFTER.get((run.spec.framework, pod.role), ()):
+        if first in run.spec.roles:
+            _all_run(run, first, observed, what)
 
 
-def _workers_run(run: Run, observed: Observed, what: str) -> None:
-    workers = run.spec.roles.get("worker")
-    role = run.status.replicas.get("worker") or RoleStatus()
-    for index in range(workers.count if workers else 0):
-        pod = observed.pods.get(run.pod_name("worker", index))
+def _all_run(run: Run, first: str, observed: Observed, what: str) -> None:
+    role = run.status.replicas.get(first) or RoleStatus()
+    for index in range(run.spec.roles[first].count):
+        pod = observed.pods.get(run.pod_name(first, index))
         runs = pod is not None and pod.phase == "Running" and pod.attempt == role.attempt
         ended = pod is not None and pod.phase == "Succeeded"
         done = index in indexes(role.succeeded_indexes)
-        assert runs or ended or done, f"{what}: worker {index} does not run"
+        assert runs or ended or done, f"{what}: {first}-{index} does not run"

@@ -51,11 +51,22 @@ def settle(server: Server, controller: Controller) -> None:
     for _ in range(SETTLED):
         ready = controller.ready()
         if not ready:
+            _services_are_open(server, controller)
             return
         for name in ready:
             controller.finish(name)
         controller.hear_all()
     raise AssertionError(f"the controller never rests: {controller.due}, {_told(server)}")
+
+
+def _services_are_open(server: Server, controller: Controller) -> None:
+    """Where nothing is left to do, replicas find each other: no Service is closed any more."""
+    for name, run in server.runs.items():
+        service = server.stored["services"].get(name)
+        if service is None or service.run_uid != run.uid or name in controller.works:
+            continue
+        if run.going is None and run.status.get("phase") not in OVER:
+            assert not service.closed, f"the Service of {name} stays closed"
 
 
 def _at_the_end(server: Server, run: RunThing) -> None:

@@ -93,3 +93,4 @@ class Thing:
     generation: int = 1
     observed: int = 0
     available: int = 0
+    closed: bool = False
