@@ -35,10 +35,10 @@ def environ(
     subprocess.run(["fairlead", "sandbox", "down", "--name", "tour"], env=result, check=True)
 
 
-def test_the_pod_of_the_readme_goes_where_it_says(
+def test_the_pods_of_the_readme_go_where_it_says(
     environ: Mapping[str, str], tmp_path: Path
 ) -> None:
-    """To a spot node of the zone that it asked for, stamped with the policies."""
+    """One to a spot node of the zone that it asked for, stamped with the policies; then a run's."""
     tour = README.read_text().partition("## Five minutes")[2].partition("\n## ")[0]
     for name, text in re.findall(r"```yaml\n# (\S+)\n(.*?)```", tour, re.DOTALL):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -60,4 +60,8 @@ def test_the_pod_of_the_readme_goes_where_it_says(
     # The shipped nodes take the zones in turn: odd ones are in europe-west4-b.
     assert re.search(r"^mnist-worker-0 .* spot-[13] ", done.stdout, re.MULTILINE)
     assert '"workers-on-spot":["capacity[spot]"]' in done.stdout
+    assert re.search(r"^digits +Running +tensorflow +3/3 +0 ", done.stdout, re.MULTILINE)
+    for worker in ("digits-worker-0", "digits-worker-1"):
+        assert re.search(rf"^{worker} .* Running .* spot-[02] ", done.stdout, re.MULTILINE)
+    assert re.search(r"^digits-master-0 .* Running .* \S+-[02] ", done.stdout, re.MULTILINE)
     assert not (tmp_path / "cache" / "sandboxes").exists()

@@ -4,8 +4,8 @@ Roles, single ones, ports and the ends of runs are those of Kubeflow's training 
 mpi-operator 0.6.0 (`pkg/apis` and the validation beside it), for JAX those of 1.9.2; for Dask and
 Ray those of their own operators, and a driver as in Fairlead's own contract. Where we differ:
 
-- Runs of workers alone end when all of them have; TFJob and PyTorchJob look at worker 0 only,
-  unless told otherwise.
+- Runs of workers alone end when all of them have; TFJob looks at worker 0 only, unless told
+  otherwise, and an elastic PyTorchJob ends with the first worker that does.
 - An MXNet run ends with its workers; the scheduler, at whose end MXJob looks, ends just after them.
 - A PaddleJob's Master is a parameter server. Ours leads, and servers have a role of their own.
 - MPI workers are not required: the launcher may do all the work itself.
