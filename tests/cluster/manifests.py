@@ -10,6 +10,16 @@ from webhook import names
 Json = dict[str, Any]
 
 SPOT = "cloud.google.com/gke-spot"
+# The class of spot nodes, as the first document of a text of policies.
+SPOT_CLASS = """
+apiVersion: fairlead.dev/v1alpha1
+kind: CapacityClass
+metadata: {name: spot}
+spec:
+  nodes:
+    - labels: {cloud.google.com/gke-spot: "true"}
+      taints: [{key: cloud.google.com/gke-spot, value: "true", effect: NoSchedule}]
+---"""
 SPOT_TAINT = {"key": SPOT, "operator": "Equal", "value": "true", "effect": "NoSchedule"}
 ZONE = "topology.kubernetes.io/zone"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.manifests import Json, pod, spec, template, workload
+from tests.cluster.manifests import SPOT_CLASS, Json, pod, spec, template, workload
 from tests.cluster.rooms import NewNamespace, Room
 from webhook import names
 from webhook.cli.decisions import Replicas, decisions
@@ -18,15 +18,9 @@ from webhook.placement.nodes import survey
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 pytestmark = pytest.mark.usefixtures("running")
 
-POLICIES = """
-apiVersion: fairlead.dev/v1alpha1
-kind: CapacityClass
-metadata: {name: spot}
-spec:
-  nodes:
-    - labels: {cloud.google.com/gke-spot: "true"}
-      taints: [{key: cloud.google.com/gke-spot, value: "true", effect: NoSchedule}]
----
+POLICIES = (
+    SPOT_CLASS
+    + """
 apiVersion: fairlead.dev/v1alpha1
 kind: PlacementPolicy
 metadata: {name: on-spot}
@@ -56,6 +50,7 @@ spec:
   match: {podSelector: {matchExpressions: [{key: job-name, operator: Exists}]}}
   defaults: {labels: {from: job}}
 """
+)
 _SIDE = {"metadata": {"name": "w"}}
 WORKLOADS = {
     "pod": pod("w"),

@@ -10,7 +10,7 @@ from random import Random
 import jsonpatch
 import pytest
 
-from tests.cluster.manifests import SPOT, Json, pod, terms, within
+from tests.cluster.manifests import SPOT, SPOT_CLASS, Json, pod, terms, within
 from tests.cluster.rooms import is_stamped
 from webhook import names
 from webhook.admission.arrival import Arrival, Cluster
@@ -20,15 +20,9 @@ from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.webhook import start_webhook, stop_webhook
 
-POLICIES = """
-apiVersion: fairlead.dev/v1alpha1
-kind: CapacityClass
-metadata: {name: spot}
-spec:
-  nodes:
-    - labels: {cloud.google.com/gke-spot: "true"}
-      taints: [{key: cloud.google.com/gke-spot, value: "true", effect: NoSchedule}]
----
+POLICIES = (
+    SPOT_CLASS
+    + """
 apiVersion: fairlead.dev/v1alpha1
 kind: PlacementPolicy
 metadata: {name: workers-on-spot}
@@ -56,6 +50,7 @@ spec:
   overrides:
     tolerations: [{key: experiments, operator: Exists, effect: NoSchedule}]
 """
+)
 COUNT = 500
 # Marks of other systems: the engine knows them, the webhook is not asked about them by default.
 OTHERS: tuple[Json, ...] = ({}, {"app": "web"}, {"ray.io/cluster": "c"}, {"mlrun/class": "job"})

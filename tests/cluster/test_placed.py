@@ -6,6 +6,7 @@ import pytest
 
 from tests.cluster.manifests import (
     SPOT,
+    SPOT_CLASS,
     SPOT_TAINT,
     Json,
     job_spec,
@@ -22,15 +23,9 @@ from webhook import names
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 pytestmark = pytest.mark.usefixtures("running")
 
-POLICIES = """
-apiVersion: fairlead.dev/v1alpha1
-kind: CapacityClass
-metadata: {name: spot}
-spec:
-  nodes:
-    - labels: {cloud.google.com/gke-spot: "true"}
-      taints: [{key: cloud.google.com/gke-spot, value: "true", effect: NoSchedule}]
----
+POLICIES = (
+    SPOT_CLASS
+    + """
 apiVersion: fairlead.dev/v1alpha1
 kind: PlacementPolicy
 metadata: {name: on-spot}
@@ -54,6 +49,7 @@ spec:
     nodeSelector: {cloud.google.com/gke-nodepool: gpu}
     tolerations: [{key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}]
 """
+)
 ON_SPOT = within(SPOT, "true")
 
 

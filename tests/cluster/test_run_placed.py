@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.cluster.manifests import SPOT, SPOT_CLASS
 from tests.cluster.rooms import Json, NewNamespace, Room, stamp
 from tests.cluster.scenes import Scene
 from webhook import names
@@ -25,15 +26,9 @@ pytest_plugins = ["tests.cluster.run_fixtures", "tests.cluster.webhook_fixtures"
 pytestmark = pytest.mark.usefixtures("running", "more_nodes")
 
 FILES = Path(__file__).parent / "files"
-POLICIES = """
-apiVersion: fairlead.dev/v1alpha1
-kind: CapacityClass
-metadata: {name: spot}
-spec:
-  nodes:
-    - labels: {cloud.google.com/gke-spot: "true"}
-      taints: [{key: cloud.google.com/gke-spot, value: "true", effect: NoSchedule}]
----
+POLICIES = (
+    SPOT_CLASS
+    + """
 apiVersion: fairlead.dev/v1alpha1
 kind: PlacementPolicy
 metadata: {name: workers-on-spot}
@@ -55,7 +50,7 @@ spec:
   match: {resources: [nvidia.com/gpu], namespaceSelector: {matchLabels: {test: mnist}}}
   defaults: {tolerations: [{key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}]}
 """
-SPOT = "cloud.google.com/gke-spot"
+)
 GPU = "nvidia.com/gpu"
 BIG = {"cpu": "64", "memory": "128Gi", "pods": "100"}
 REPLICAS = ("master-0", *(f"worker-{i}" for i in range(7)), *(f"ps-{i}" for i in range(3)))
