@@ -172,6 +172,8 @@ class Controller:
         position = any_of[choice % len(any_of)]
         action = work.left.pop(position)
         if isinstance(action, CREATIONS) and self.server.now < self.paused.get(name, 0.0):
+            self._again(name, self.paused[name])
+            work.left = [each for each in work.left if not isinstance(each, CREATIONS)]
             return
         self.laws.about_to(work.thing, action)
         try:
@@ -193,7 +195,7 @@ class Controller:
         now = self.server.now
         self._note(name, work)
         if outcome.after is not None:
-            self._again(name, now + outcome.after)
+            self._again(name, max(now, work.at + outcome.after))
         status: Json = json.loads(outcome.status.model_dump_json(by_alias=True, exclude_none=True))
         before = raw.run(thing).status
         if outcome.status == before:

@@ -26,10 +26,23 @@ def check(run: Run, needs: Needs, observed: Observed, outcome: act.Outcome, now:
     if run.metadata.deletion_timestamp:
         assert not outcome.actions, "something is done for a run that is being deleted"
     _order(needs, observed, outcome)
+    if run.status.phase not in OVER and not run.metadata.deletion_timestamp:
+        _looked_up(run, observed)
     pods = [each for each in outcome.actions if isinstance(each, act.CreatePod)]
     assert len(set(pods)) == len(pods), "a pod is created twice"
     for pod in pods:
         _creation(run, observed, pod, now)
+        anew = outcome.status.replicas[pod.role].attempt
+        assert pod.attempt == anew, f"{pod.role}-{pod.index} is created, and its role begins anew"
+
+
+def _looked_up(run: Run, observed: Observed) -> None:
+    """What was there when last seen, and is not in the cache, was asked for."""
+    for name, role in run.status.replicas.items():
+        for index in indexes(role.active_indexes) - indexes(role.succeeded_indexes):
+            pod = run.pod_name(name, index)
+            known = pod in observed.pods or pod in observed.absent
+            assert known, f"{pod} is missing, and was not looked up"
 
 
 def _order(needs: Needs, observed: Observed, outcome: act.Outcome) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from tests.run.machine.books import indexes
 from tests.run.machine.controller import Controller
+from tests.run.machine.decisions import AFTER
 from tests.run.machine.nature import Nature
 from tests.run.machine.server import Server
 from tests.run.machine.specs import finishing_role
-from tests.run.machine.things import ENDED, RunThing
+from tests.run.machine.things import ENDED, RunThing, seconds
 
 # Rounds of: the world goes one step, the controller does all that is due. Each backoff is a round.
 ROUNDS = 150
@@ -51,7 +55,10 @@ def settle(server: Server, controller: Controller) -> None:
     for _ in range(SETTLED):
         ready = controller.ready()
         if not ready:
-            _services_are_open(server, controller)
+            for name, run in server.runs.items():
+                if run.going is None and name not in controller.works:
+                    _services_are_open(server, run)
+                    _woken_in_time(server, run, controller.due.get(name))
             return
         for name in ready:
             controller.finish(name)
@@ -59,14 +66,35 @@ def settle(server: Server, controller: Controller) -> None:
     raise AssertionError(f"the controller never rests: {controller.due}, {_told(server)}")
 
 
-def _services_are_open(server: Server, controller: Controller) -> None:
+def _services_are_open(server: Server, run: RunThing) -> None:
     """Where nothing is left to do, replicas find each other: no Service is closed any more."""
-    for name, run in server.runs.items():
-        service = server.stored["services"].get(name)
-        if service is None or service.run_uid != run.uid or name in controller.works:
+    service = server.stored["services"].get(run.name)
+    if service and service.run_uid == run.uid and run.status.get("phase") not in OVER:
+        assert not service.closed, f"the Service of {run.name} stays closed"
+
+
+def _woken_in_time(server: Server, run: RunThing, due: float | None) -> None:
+    """Where nothing is left to do but time matters, the controller looks again in time."""
+    if run.status.get("phase") in (*OVER, "Suspended") or run.spec.get("suspend"):
+        return
+    times = []
+    if "activeDeadlineSeconds" in run.spec and "startTime" in run.status:
+        times.append(seconds(run.status["startTime"]) + run.spec["activeDeadlineSeconds"])
+    times += [at for at in _backoffs(server, run) if at > server.now]
+    assert not times or (due is not None and due <= min(times) + 0.001), f"late: {due}, {times}"
+
+
+def _backoffs(server: Server, run: RunThing) -> Iterator[float]:
+    """When replicas that went down may start again, of those that wait for nothing else."""
+    for name, role in run.status.get("replicas", {}).items():
+        if (run.spec.get("framework"), name) in AFTER:
             continue
-        if run.going is None and run.status.get("phase") not in OVER:
-            assert not service.closed, f"the Service of {name} stays closed"
+        for entry in role.get("recovering", ()):
+            at = seconds(entry["since"]) + min(360.0, 10.0 * 2 ** (entry["failures"] - 1))
+            for index in indexes(entry["indexes"]) - indexes(role.get("succeededIndexes", "")):
+                pod = server.pods.get(f"{run.name}-{name}-{index}")
+                if pod is None or (pod.uid in role.get("countedUIDs", ()) and pod.going is None):
+                    yield at
 
 
 def _at_the_end(server: Server, run: RunThing) -> None:
