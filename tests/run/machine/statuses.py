@@ -28,7 +28,7 @@ def check(books: Books, spec: RunSpec, old: Json, new: Json, now: float) -> None
         elif new.get("phase") in OVER:
             _at_the_end(books, role, before, after)
         else:
-            _one_by_one(books, role, before, after)
+            _one_by_one(books, spec, role, before, after)
     if bumped and books.alone:
         _anew(books, spec, old, new, bumped)
     for count in ("restarts", "disruptions"):
@@ -45,10 +45,18 @@ def _run_wide(old: Json, new: Json, now: float) -> None:
         assert time not in new or seconds(new[time]) <= now + 0.001, f"{time} is still to come"
     if "completionTime" in old:
         assert new["completionTime"] == old["completionTime"], "the end moved"
+    if phase == "Suspended":
+        assert "startTime" not in new, "the time of a run at rest goes on"
+    elif "startTime" in old:
+        assert new.get("startTime") == old["startTime"], "the beginning moved"
+    known = {condition["type"]: condition for condition in old.get("conditions", ())}
     types = [condition["type"] for condition in new.get("conditions", ())]
     assert len(set(types)) == len(types), f"conditions {types}"
     for condition in new.get("conditions", ()):
-        assert seconds(condition["lastTransitionTime"]) <= now + 0.001
+        since, before = condition["lastTransitionTime"], known.get(condition["type"])
+        assert seconds(since) <= now + 0.001
+        if before and before["status"] == condition["status"]:
+            assert since == before["lastTransitionTime"], f"{condition['type']} has not changed"
     assert new.get("observedGeneration", 0) >= old.get("observedGeneration", 0)
 
 
@@ -64,7 +72,7 @@ def _gauges(role: str, spec: RunSpec, after: Json) -> None:
     assert done <= set(range(count)), f"{role}: indexes that there are not"
 
 
-def _one_by_one(books: Books, role: str, before: Json, after: Json) -> None:
+def _one_by_one(books: Books, spec: RunSpec, role: str, before: Json, after: Json) -> None:
     """Each end is counted once, as what it was, and nothing that has not happened."""
     ends = books.newly_counted(before, after)
     for fate in ends:
@@ -73,6 +81,9 @@ def _one_by_one(books: Books, role: str, before: Json, after: Json) -> None:
         assert fate.pod.role == role, f"{what} is counted for {role}"
         assert fate.pod.attempt == after.get("attempt", 0), f"{what} is of an earlier attempt"
         assert fate.word in ("program", "disruption", "success"), f"{what} is counted"
+        assert not _permanent(spec, fate), f"{what} was permanent, and the run goes on"
+    active = len(indexes(after.get("activeIndexes", "")))
+    assert spec.serving or active >= after.get("active", 0), f"{role}: only {active} are remembered"
     failed = after.get("failed", 0) - before.get("failed", 0)
     assert failed == sum(fate.word == "program" for fate in ends), (
         f"{role}: {failed} failures are counted, of {[(f.pod.name, f.word) for f in ends]}"

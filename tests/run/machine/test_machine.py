@@ -3,6 +3,17 @@
 The laws (decisions.py, statuses.py, laws.py) are looked at whenever a controller decides, acts or
 writes; at the end of each play the world turns kind, and every run that can end has to
 (good_end.py).
+
+That it can fail was tried by hand. It has caught: a pod deleted before its end is written; uids
+forgotten at once or at the next write; attempts ignored, not raised by a suspension, or raised and
+used in one look; no live look-up, and what vanished forgotten; finished indexes taken from the pods
+that are there; no backoff, one that does not double, one that never ends; budgets one too small and
+one too large, disruptionLimit ignored, disruptions charged as failures; Evicted taken for a
+disruption, status.reason ignored, exit codes after a deletion taken at their word; timers of
+backoff, deadline and TTL forgotten; a launcher that waits for nobody; a run that goes on after its
+end or its deletion; each of those that go down together charged; pods before the Service; pods of
+earlier attempts left, or their success taken; suspension not written before its deletions;
+cleanPodPolicy ignored; success by some of the workers.
 """
 
 from __future__ import annotations
