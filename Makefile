@@ -32,9 +32,9 @@ test: $(STAMP)
 test-unit: $(STAMP)
 	$(BIN)/python -m pytest --ignore=tests/cluster
 
-# The laws alone, with FAIRLEAD_EXAMPLES random cases for each.
+# The laws, and the controller in a world of faults, with FAIRLEAD_EXAMPLES random cases for each.
 test-laws: $(STAMP)
-	$(BIN)/python -m pytest tests/laws --timeout=7200
+	$(BIN)/python -m pytest tests/laws tests/run/machine --timeout=7200
 
 # Random reviews for about an hour on one core. FAIRLEAD_FUZZ_CASES says how many, CI takes 12,000.
 fuzz: export FAIRLEAD_FUZZ_CASES ?= 1000000
