@@ -146,11 +146,28 @@ def test_an_unmarked_pod_is_not_touched(examples: Mapping[str, Json]) -> None:
 
 def test_every_example_is_shown_before_after_and_why(text: str, document: Json) -> None:
     """Under the title that its manifest has."""
-    blocks = re.split(r"\n\n(?=\d  )", text.partition("\n\nAll 7")[0])[1:]
+    blocks = re.split(r"\n\n(?=\d  )", text.partition("\n\n8  ")[0])[1:]
     assert len(blocks) == len(document["examples"]) == 7
+    assert "\n\nAll 10 answers are those that the engine gives offline" in text
     for block, example in zip(blocks, document["examples"], strict=True):
         assert example["title"] in block
         assert [label for label in ("before", "after", "why") if f"\n{label}" not in block] == []
+
+
+def test_a_run_is_shown_as_the_pods_that_it_would_be(text: str, document: Json) -> None:
+    """Each with its rank and the policies that place it; without a controller it has no phases."""
+    run = document["run"]
+    assert (run["name"], run["phases"]) == ("resnet", [])
+    assert [(pod["pod"], pod["rank"], pod["result"]) for pod in run["pods"]] == [
+        ("resnet-master-0", "0", "placed"),
+        ("resnet-worker-0", "1", "placed"),
+        ("resnet-worker-1", "2", "placed"),
+    ]
+    assert run["pods"][0]["policies"] == ["leaders-on-demand", "near-the-data"]
+    assert run["pods"][1]["policies"] == ["workers-on-spot", "near-the-data"]
+    block = text.partition("\n\n8  ")[2].partition("\n\n")[0]
+    assert block.startswith(run["title"])
+    assert "resnet-worker-1  rank 2 of 3  placed by workers-on-spot, near-the-data" in block
 
 
 def test_no_line_is_wider_than_a_hundred_columns(text: str) -> None:

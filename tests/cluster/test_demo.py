@@ -87,6 +87,16 @@ def test_its_answers_are_those_of_the_demo_without_a_cluster(document: Json, fol
         assert {**seen, "message": ""} == {**same, "message": ""}
 
 
+def test_its_run_becomes_pods_that_are_placed_and_ends(document: Json, folder: Path) -> None:
+    """The controller's pods, as foreseen without a cluster: workers on spot, the master not."""
+    run = document["run"]
+    assert run["phases"][-2:] == ["Running", "Succeeded"]
+    on_spot = [pod["node"].startswith(("spot-", "gpu-spot-")) for pod in run["pods"]]
+    assert on_spot == [False, True, True]
+    without = json.loads(demo(folder, "--no-cluster", "-o", "json"))["run"]
+    assert [{**pod, "node": ""} for pod in run["pods"]] == without["pods"]
+
+
 def test_it_says_plainly_that_the_control_plane_is_real(
     binaries: Mapping[str, Path], folder: Path
 ) -> None:
@@ -103,6 +113,10 @@ def test_it_says_plainly_that_the_control_plane_is_real(
         r"^mnist-worker-0 +mnist/worker +nothing +spot-\d +spot +spot$", text, re.MULTILINE
     )
     assert re.search(r"^digits-worker-0 .* none: refused$", text, re.MULTILINE)
+    assert re.search(
+        r" resnet-worker-0 +rank 1 of 3 +node \S*spot-\d +placed by workers-on-s", text
+    )
+    assert re.search(r"^phases .*Running; .*, Succeeded$", text, re.MULTILINE)
     assert [line for line in text.splitlines() if len(line) > 100] == []
     assert [*folder.iterdir()] == []
     port = re.search(r"127\.0\.0\.1:(\d+)/mutate", text)

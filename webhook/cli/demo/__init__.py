@@ -1,4 +1,4 @@
-"""`fairlead demo`: the webhook at work, on loopback or on a real control plane."""
+"""`fairlead demo`: all of it at work, on loopback or on a real control plane."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import click
     "--save",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Write the demo's policies and pods into a new folder, to play with, and stop.",
+    help="Write all of the demo into a new folder, to play with, and stop.",
 )
 @click.option(
     "-o",
@@ -29,19 +29,19 @@ import click
     help="What to print.",
 )
 def command(cluster: bool | None, save: Path | None, output: str) -> None:
-    """Show the webhook at work: seven pods, before and after, and why.
+    """Show the webhook at work: seven pods, before and after, and why; and a Run of three.
 
     Without a cluster the real webhook gets real AdmissionReviews over TLS on loopback: that takes
     a second, and no pod is created. With one, kubectl creates the pods on a real API server, the
-    real scheduler places them on simulated nodes, and a table says which pod went where. Which of
-    the two it is stands at the top. Nothing is left behind.
+    controller makes the Run's, the real scheduler places them on simulated nodes, and a table says
+    which pod went where. Which of the two it is stands at the top. Nothing is left behind.
 
     \b
     Examples:
       fairlead demo                   with a cluster if its binaries are there, else without
       fairlead demo --no-cluster
       fairlead demo --cluster         builds the binaries, once, in about 8 minutes
-      fairlead demo --save mine       policies and pods as files
+      fairlead demo --save mine       all of it as files
 
     \b
     Exit codes:

@@ -9,22 +9,27 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from webhook.cli.demo import cluster_run
 from webhook.cli.demo.admitted import Admitted
 from webhook.cli.demo.examples import NAMESPACE, POLICIES
 from webhook.errors import SandboxError
 from webhook.placement import node_affinity
 from webhook.sandbox.binaries import ALL, find_binaries, obtain_binaries, obtain_kubectl, version_of
 from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.controller import start_controller
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.nodes import SHIPPED_NODES, read_pools
+from webhook.sandbox.run_api import install_run_api
 from webhook.sandbox.webhook import start_webhook
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from webhook.cli.demo.examples import Example
+    from webhook.cli.demo.whole_run import Ran
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.shapes import JsonObject
+    from webhook.run.plan import Plan
     from webhook.sandbox.progress import Progress
 
 _POOL: Final = "cloud.google.com/gke-nodepool"
@@ -70,6 +75,10 @@ class Cluster:
         self.kubectl("rollout", "status", f"daemonset/{example.name}", "--timeout=60s")
         pod = next(pod for pod in self._pods() if _owner(pod) == example.name)
         return Admitted(example.pod(pod["spec"]["nodeName"]), pod, warnings=warnings)
+
+    def ran(self, plan: Plan) -> Ran:
+        """Have the controller make the pods, and the run end."""
+        return cluster_run.ran(self.kubectl, plan)
 
     def places(self, classes: Mapping[str, CapacityClass]) -> list[Place]:
         """Where each pod has gone, once all of them have."""
@@ -128,7 +137,8 @@ def at_hand(progress: Progress) -> Tools | None:
 
 @contextlib.contextmanager
 def cluster(tools: Tools, progress: Progress) -> Iterator[Cluster]:
-    """Start it, with the webhook over the demo's policies; afterwards nothing of it is left.
+    """Start it, with the webhook over the demo's policies, and the controller; afterwards nothing
+    of it is left.
 
     Raises SandboxError if it cannot be started.
     """
@@ -141,6 +151,9 @@ def cluster(tools: Tools, progress: Progress) -> Iterator[Cluster]:
         with progress.step("starting the webhook", about=2):
             plane.create_namespace(NAMESPACE)
             webhook = start_webhook(plane, POLICIES)
+        with progress.step("starting the controller", about=2):
+            install_run_api(plane.api)
+            start_controller(plane, options=("--no-leader-election",))
         yield Cluster(
             Kubectl(tools.kubectl, plane.kubeconfig, NAMESPACE),
             version_of(tools.binaries["kube-apiserver"]),

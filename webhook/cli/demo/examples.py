@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 _DATA: Final = Path(__file__).parent / "data"
 POLICIES: Final = _DATA / "policies"
 NAMESPACE_FILE: Final = _DATA / "namespace.yaml"
+RUN_FILE: Final = _DATA / "run.yaml"
 NAMESPACE: Final = "research"
 
 # Kubernetes' own annotation for a human's description of an object.
-_DESCRIPTION: Final = "kubernetes.io/description"
+DESCRIPTION: Final = "kubernetes.io/description"
 _PERSON: Final = "you@example.com"
 # What the DaemonSet controller lets all of its pods tolerate (AddOrUpdateDaemonPodTolerations in
 # k8s.io/kubernetes/pkg/controller/daemon/util).
@@ -51,7 +52,7 @@ class Example:
     @property
     def title(self) -> str:
         """What is to be seen, in the words of the manifest itself."""
-        return str(self.manifest["metadata"]["annotations"][_DESCRIPTION])
+        return str(self.manifest["metadata"]["annotations"][DESCRIPTION])
 
     @property
     def by_daemon_set(self) -> bool:
@@ -74,7 +75,7 @@ def read_examples() -> list[Example]:
 
 
 def save(folder: Path) -> None:
-    """Write policies, pods and namespace into a new folder. Raises UnreadableInput if it exists."""
+    """Write all of the demo into a new folder. Raises UnreadableInput if there is one already."""
     try:
         shutil.copytree(_DATA, folder)
     except FileExistsError:

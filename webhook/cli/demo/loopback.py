@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING, Final
 import jsonpatch
 
 from webhook.cli.demo.admitted import Admitted
-from webhook.cli.demo.examples import NAMESPACE, NAMESPACE_FILE, POLICIES
+from webhook.cli.demo.examples import NAMESPACE, NAMESPACE_FILE, POLICIES, Example
+from webhook.cli.demo.whole_run import Ran, pods_of
 from webhook.errors import ServingError
 from webhook.sandbox.processes import Lifeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.cli.demo.examples import Example
     from webhook.placement.shapes import JsonObject
+    from webhook.run.plan import Plan
 
 _HOST: Final = "127.0.0.1"
 _PATIENCE: Final = 30.0  # seconds for one answer, or for the end
@@ -74,6 +75,11 @@ class Loopback:
             return Admitted(pod, None, response["status"]["message"], warnings)
         patch = json.loads(base64.b64decode(response["patch"])) if "patch" in response else []
         return Admitted(pod, jsonpatch.apply_patch(copy.deepcopy(pod), patch), warnings=warnings)
+
+    def ran(self, plan: Plan) -> Ran:
+        """Ask about each pod that the controller would make."""
+        examples = [Example(pod) for pod in pods_of(plan)]
+        return Ran({example.name: self.admit(example) for example in examples})
 
 
 def review_of(example: Example, uid: str) -> JsonObject:

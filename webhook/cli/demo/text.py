@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from webhook.cli.demo.admitted import Shown
     from webhook.cli.demo.cluster import Place
     from webhook.cli.demo.placement_text import Line
+    from webhook.cli.demo.whole_run import ShownRun
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import Policy
 
@@ -48,11 +49,7 @@ def policies(found: Sequence[Policy]) -> Iterator[str]:
 
 def example(shown: Shown, number: int) -> Iterator[str]:
     """One example: before, after and why."""
-    result, colour = _RESULTS[shown.result]
-    start, end = f"{number}  {shown.example.title} ", f" {shown.example.name}  {result}"
-    rule = click.style("─" * (width() - len(start) - len(end)), dim=True)
-    badge = click.style(result, fg=colour, bold=True)
-    yield f"{click.style(start, bold=True)}{rule} {shown.example.name}  {badge}"
+    yield _heading(number, shown.example.title, shown.example.name, *_RESULTS[shown.result])
     if shown.answer.pod is None:
         yield from _block("before", shown.before)
         yield from _coloured("after", f"refused. {shown.answer.message}", "red")
@@ -63,6 +60,30 @@ def example(shown: Shown, number: int) -> Iterator[str]:
         yield from _block("before", shown.before, {*shown.before} - {*shown.after}, "-")
         yield from _block("after", shown.after, {*shown.after} - {*shown.before}, "+")
     yield from _why(shown)
+
+
+def run(shown: ShownRun, number: int) -> Iterator[str]:
+    """The Run: its pods, each with its rank, its node if it has one, and who placed it."""
+    badge = (shown.phases[-1], "green") if shown.phases else ("foreseen", "cyan")
+    yield _heading(number, shown.title, shown.name, *badge)
+    label = "pods"
+    rows = [
+        [
+            member.shown.example.name,
+            f"rank {member.rank} of {member.size}",
+            *([f"node {member.node}"] if member.node else []),
+            f"placed by {', '.join(member.policies)}",
+        ]
+        for member in shown.members
+    ]
+    for line in table(rows, _START):
+        yield f"{label:{_START}}{line[_START:]}"
+        label = ""
+    if shown.phases:
+        *before, last = shown.phases
+        yield _labelled(
+            "phases", f"{', '.join(before)}; when the demo has ended its master, {last}"
+        )
 
 
 def agreement(count: int) -> Iterator[str]:
@@ -97,6 +118,12 @@ def hints(found: Sequence[tuple[str, str]]) -> Iterator[str]:
     longest = max(len(command) for command, _ in found)
     for command, does in found:
         yield f"  {click.style(command.ljust(longest), fg='cyan')}  {does}"
+
+
+def _heading(number: int, title: str, name: str, badge: str, colour: str) -> str:
+    start, end = f"{number}  {title} ", f" {name}  "
+    rule = click.style("─" * (width() - len(start) - len(end) - len(badge)), dim=True)
+    return click.style(start, bold=True) + rule + end + click.style(badge, fg=colour, bold=True)
 
 
 def _block(
