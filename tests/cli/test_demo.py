@@ -167,7 +167,7 @@ def test_a_run_is_shown_as_the_pods_that_it_would_be(text: str, document: Json) 
     assert run["pods"][1]["policies"] == ["workers-on-spot", "near-the-data"]
     block = text.partition("\n\n8  ")[2].partition("\n\n")[0]
     assert block.startswith(run["title"])
-    assert "resnet-worker-1  rank 2 of 3  placed by workers-on-spot, near-the-data" in block
+    assert "resnet-worker-1  rank 2 of 3  by workers-on-spot, near-the-data" in block
 
 
 def test_no_line_is_wider_than_a_hundred_columns(text: str) -> None:

@@ -72,7 +72,7 @@ def run(shown: ShownRun, number: int) -> Iterator[str]:
             member.shown.example.name,
             f"rank {member.rank} of {member.size}",
             *([f"node {member.node}"] if member.node else []),
-            f"placed by {', '.join(member.policies)}",
+            f"by {', '.join(member.policies)}",
         ]
         for member in shown.members
     ]
