@@ -24,7 +24,7 @@ ACCOUNT = "fairlead-controller"
 WATCH: Final = ["get", "list", "watch"]
 # All that it needs: for one namespace in a Role, for all of them in a ClusterRole.
 RULES: Final[list[Json]] = [
-    {"apiGroups": [names.GROUP], "resources": ["runs"], "verbs": [*WATCH, "delete"]},
+    {"apiGroups": [names.GROUP], "resources": ["runs"], "verbs": ["list", "watch", "delete"]},
     {"apiGroups": [names.GROUP], "resources": ["runs/status"], "verbs": ["update"]},
     {"apiGroups": [""], "resources": ["services"], "verbs": [*WATCH, "create", "patch"]},
     {"apiGroups": [""], "resources": ["configmaps"], "verbs": [*WATCH, "create"]},
