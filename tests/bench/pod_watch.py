@@ -31,11 +31,12 @@ class Created(NamedTuple):
 class PodWatch:
     """The pods of a namespace that a label selector selects, from now on.
 
-    `patience` is how many seconds may pass without any event.
+    `patience` is how many seconds may pass without any event: the training operator has been seen
+    to make no pod for more than a minute.
     """
 
     def __init__(
-        self, plane: ControlPlane, namespace: str, selector: str, patience: float = 60
+        self, plane: ControlPlane, namespace: str, selector: str, patience: float = 400
     ) -> None:
         self._path = f"/api/v1/namespaces/{namespace}/pods"
         self._selector = quote(selector)

@@ -58,11 +58,16 @@ def _times(result: RunCreationResult, counts: Sequence[int]) -> str:
     rows = [
         [
             f"{count:,}",
-            f"{len(result.last[RUN, count])} ({len(result.last[PYTORCH_JOB, count])})",
-            *(spread(result.last[arm, count]).text(2) for arm in ARMS),
+            f"{len(result.last[RUN, count])} ({len(result.last.get((PYTORCH_JOB, count), ()))})",
+            *(
+                spread(result.last[arm, count]).text(2) if (arm, count) in result.last else "–"
+                for arm in ARMS
+            ),
             _ratio(result, JOB, count).text(2),
-            _ratio(result, PYTORCH_JOB, count).text(3),
-            spread(result.resident[count]).text(0),
+            _ratio(result, PYTORCH_JOB, count).text(3)
+            if (PYTORCH_JOB, count) in result.last
+            else "–",
+            spread(result.resident[count]).text(0) if count in result.resident else "–",
         ]
         for count in counts
     ]
@@ -73,6 +78,8 @@ def _verdicts(result: RunCreationResult, counts: Sequence[int]) -> list[str]:
     lines = []
     for other, most, digits in ((JOB, _RUN_TO_JOB, 2), (PYTORCH_JOB, _RUN_TO_PYTORCH_JOB, 3)):
         for count in counts:
+            if (other, count) not in result.last:
+                continue
             seen = _ratio(result, other, count)
             what = f"{count:,} pods, at most {most} times the {TITLES[other]}'s time"
             lines.append(verdict(what, seen.text(digits), reached=seen.median <= most))
@@ -86,9 +93,11 @@ def _verdicts(result: RunCreationResult, counts: Sequence[int]) -> list[str]:
             reached=growth[RUN] <= _PROPORTION,
         )
     )
-    mib = max(result.resident[large])
-    what = f"the controller's memory with {large:,} pods of one run, at most {_MIB} MiB"
-    return [*lines, verdict(what, f"{mib:.0f} MiB", reached=mib <= _MIB)]
+    if large in result.resident:
+        mib = max(result.resident[large])
+        what = f"the controller's memory with {large:,} pods of one run, at most {_MIB} MiB"
+        lines.append(verdict(what, f"{mib:.0f} MiB", reached=mib <= _MIB))
+    return lines
 
 
 def _ratio(result: RunCreationResult, other: str, count: int) -> Spread:
@@ -105,6 +114,8 @@ def _each(result: RunCreationResult, arm: str, count: int) -> float:
 def _processor_time(result: RunCreationResult, count: int) -> str:
     rows = []
     for arm in ARMS:
+        if (arm, count) not in result.last:
+            continue
         spent = [
             statistics.median(result.cpu[process, arm, count])
             if (process, arm, count) in result.cpu
