@@ -24,7 +24,7 @@ JSON = "application/json"
 class _Connections(RESTClientObject):
     """The package's TLS and connections, without its way to send.
 
-    That costs a quarter of a pod's creation: it encodes bodies with the standard library.
+    That encodes bodies with the standard library, among other work at each call.
     """
 
     def session(self) -> aiohttp.ClientSession:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 AT_ONCE: Final = 500
 # From more replicas on than these the Service is closed while pods are created. The controllers of
 # Endpoints and EndpointSlices look at all pods of a Service whenever one comes, though none of them
-# has an address yet: of 2,500 pods each would cost the cluster a quarter more processor time.
+# has an address yet: work in proportion to the square of the number of replicas.
 LARGE: Final = 250
 _ENDED: Final = ("Succeeded", "Failed")
 
