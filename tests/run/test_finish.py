@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.run.runs import UID, a_run, containers, spec_of
 from tests.run.scene import Scene, led, workers
-from webhook.run.actions import CreatePod, DeleteRun
-from webhook.run.observed import Needs
+from webhook.run.actions import CreatePod, DeletePod, DeleteRun
+from webhook.run.observed import Needs, OwnedPod
+from webhook.run.steps import cleaned
 
 
 def over(policy: str) -> Scene:
@@ -116,3 +118,12 @@ def test_a_notebook_is_over_at_its_maximum_age() -> None:
     scene.later(60)
     assert scene.status.phase == "Succeeded"
     assert scene.observed.deployment is None
+
+
+def test_the_pods_of_a_deployment_are_left_to_it() -> None:
+    """Deleted before it they would be made anew; and a pod that only says so is not the run's."""
+    ours = OwnedPod("mnist-master-0", "a", UID, "master", 0, 0, "Running")
+    other = OwnedPod("other-7c9d-x", "b", UID, "", 0, 0, "Running")
+    spec = a_run("mnist", {"template": spec_of(containers("main"))}).spec
+    deleted = list(cleaned(spec, {each.name: each for each in (ours, other)}))
+    assert deleted == [DeletePod("mnist-master-0", "a")]

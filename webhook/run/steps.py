@@ -116,8 +116,11 @@ def cleaned(spec: RunSpec, pods: Mapping[str, OwnedPod]) -> Iterator[DeletePod]:
     if spec.clean_pod_policy == "None":
         return
     for name, pod in pods.items():
+        if not pod.role or pod.deleted_at:
+            # A Deployment's pods go with it; deleted before it they would be made anew.
+            continue
         runs = pod.phase not in _ENDED
-        if not pod.deleted_at and (runs or spec.clean_pod_policy == "All"):
+        if runs or spec.clean_pod_policy == "All":
             yield DeletePod(name, pod.uid)
 
 
