@@ -116,8 +116,13 @@ def test_a_notebook_is_a_deployment_and_a_service(notebook: Scene) -> None:
     assert notebook.status["address"] == f"http://lab.{notebook.room.name}.svc:8888"
     (pod,) = kubectl.json("get", "pods")["items"]
     assert pod["metadata"]["labels"][names.KIND] == "notebook"
-    (slices,) = kubectl.json("get", "endpointslices")["items"]
-    assert [each["targetRef"]["name"] for each in slices["endpoints"]] == [pod["metadata"]["name"]]
+
+    def behind() -> list[str]:
+        slices = kubectl.json("get", "endpointslices")["items"]
+        return [each["targetRef"]["name"] for one in slices for each in one["endpoints"] or ()]
+
+    # The endpoint slices follow their pods.
+    notebook.until("it is reached", lambda: behind() == [pod["metadata"]["name"]])
     (row,) = kubectl("get", "runs", "--no-headers").splitlines()
     assert row.split()[:3] == ["lab", "Running", "1/1"]
 

@@ -192,9 +192,14 @@ def test_tf_config_agrees_across_all(mnist_room: Room) -> None:
         host = cluster[role][int(index)].partition(":")[0]
         spec = pods[name]["spec"]
         assert host == f"{spec['hostname']}.{spec['subdomain']}.{mnist_room.name}.svc"
-    slices = mnist_room.kubectl.json("get", "endpointslices")["items"]
-    found = {each["hostname"] for one in slices for each in one["endpoints"]}
-    assert found == {pod["metadata"]["name"] for pod in pods.values()}
+    everybody = {pod["metadata"]["name"] for pod in pods.values()}
+
+    def resolvable() -> set[str]:
+        slices = mnist_room.kubectl.json("get", "endpointslices")["items"]
+        return {each["hostname"] for one in slices for each in one["endpoints"] or ()}
+
+    # The endpoint slices follow their pods.
+    Scene(mnist_room, "mnist").until("every address resolves", lambda: resolvable() == everybody)
 
 
 def test_a_polyaxonfile_gives_the_same_pods(mnist_room: Room, new_namespace: NewNamespace) -> None:
