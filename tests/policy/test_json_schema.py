@@ -1,7 +1,6 @@
 """The JSON Schema says what the reader says, and the files that ship are the current ones."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from tests.document_keys import keys
 from tests.policy.examples import EVERYTHING, GONE, changed, places
 from webhook.policy.json_schema import ALL, DIALECT, names, schema
 from webhook.policy.model import KNOWN
@@ -54,17 +54,6 @@ def test_the_example_uses_every_field() -> None:
     }
 
     assert fields - written == {"gmsaCredentialSpec", "gmsaCredentialSpecName"}
-
-
-def keys(node: Any) -> Iterator[str]:
-    """Every key of every mapping in a document."""
-    if isinstance(node, dict):
-        for key, value in node.items():
-            yield key
-            yield from keys(value)
-    elif isinstance(node, list):
-        for item in node:
-            yield from keys(item)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document["metadata"]["name"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from tests.document_keys import keys
 from tests.policy.examples import GONE, changed, places
 from tests.run.whole_runs import ALL, TENSORFLOW
 from webhook.run.json_schema import page, schema
@@ -82,17 +82,6 @@ def test_the_examples_use_every_field() -> None:
     }
 
     assert fields - written == {"gmsaCredentialSpec", "gmsaCredentialSpecName"}
-
-
-def keys(node: Any) -> Iterator[str]:
-    """Every key of every mapping in a document."""
-    if isinstance(node, dict):
-        for key, value in node.items():
-            yield key
-            yield from keys(value)
-    elif isinstance(node, list):
-        for item in node:
-            yield from keys(item)
 
 
 @pytest.mark.parametrize("run", ALL, ids=lambda run: run["spec"].get("framework", "none"))

@@ -40,12 +40,8 @@ def count(spec: RunSpec, facts: Mapping[str, RoleFacts], now: datetime) -> Count
     Under restartScope Role or Run the first of a role's, or of the run's, counts alone: the rest
     went down with it, or will be taken down for it.
     """
-    if spec.restart_scope == "Replica":
-        units: list[list[RoleFacts]] = [[one] for one in facts.values()]
-    elif spec.restart_scope == "Role":
-        units = [[one] for one in facts.values()]
-    else:
-        units = [list(facts.values())]
+    roles_apart = [[one] for one in facts.values()]
+    units = [list(facts.values())] if spec.restart_scope == "Run" else roles_apart
     together = spec.restart_scope != "Replica"
     roles: dict[str, RoleStatus] = {}
     down: list[Down] = []

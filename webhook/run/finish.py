@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from webhook.run.actions import Action
     from webhook.run.counting import Counted
     from webhook.run.model import RoleStatus, Run, RunStatus
-    from webhook.run.observed import Observed, OwnedPod
+    from webhook.run.observed import Observed
     from webhook.run.verdict import Verdict
 
 
@@ -98,11 +98,12 @@ def soonest(run: Run, after: float | None, counted: Counted, now: datetime) -> f
 
 
 def _counted(role: str, before: RoleStatus, observed: Observed) -> RoleStatus:
-    def alive(pod: OwnedPod) -> bool:
-        return pod.role == role and pod.phase not in ("Succeeded", "Failed")
-
-    pods = [pod for pod in observed.pods.values() if alive(pod)]
-    ready = sum(pod.ready for pod in pods if not pod.deleted_at)
     if observed.deployment is not None:
         return before
+    pods = [
+        pod
+        for pod in observed.pods.values()
+        if pod.role == role and pod.phase not in ("Succeeded", "Failed")
+    ]
+    ready = sum(pod.ready for pod in pods if not pod.deleted_at)
     return before.model_copy(update={"active": len(pods), "ready": ready})
