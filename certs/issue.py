@@ -30,6 +30,21 @@ class Names:
     addresses: tuple[str, ...] = ()
 
 
+def service_names(service: str, namespace: str, extra: Names | None = None) -> Names:
+    """Return what a Kubernetes Service is reached by within its cluster, and `extra` names.
+
+    The API server checks `<service>.<namespace>.svc` alone (client-go's webhook resolver).
+    """
+    own = (
+        service,
+        f"{service}.{namespace}",
+        f"{service}.{namespace}.svc",
+        f"{service}.{namespace}.svc.cluster.local",
+    )
+    more = extra or Names()
+    return Names((*own, *(name for name in more.dns if name not in own)), more.addresses)
+
+
 def issue_server(
     authority: Pair,
     common_name: str,

@@ -31,6 +31,26 @@ ATTEMPT: Final = f"{GROUP}/attempt"
 # What a Service that is closed selects by beside: a label that no pod has.
 CLOSED: Final = f"{GROUP}/closed"
 
+# Objects of an installation, all of them in its namespace but for the cluster-wide ones. The
+# manifests, the install command and the certificates' keeper mean the same ones by them.
+NAMESPACE: Final = "fairlead-system"
+WEBHOOK: Final = "fairlead-webhook"  # ServiceAccount, Deployment, Service, ClusterRole
+CONTROLLER: Final = "fairlead-controller"  # ServiceAccount, Deployment, Lease, ClusterRole
+WEBHOOK_CONFIGURATION: Final = "fairlead"
+POLICIES_CONFIG_MAP: Final = "fairlead-policies"
+# Secrets: the authority with its key, for the controller alone; what the webhook serves with.
+AUTHORITY_SECRET: Final = "fairlead-authority"  # noqa: S105 (a name)
+SERVING_SECRET: Final = "fairlead-webhook-tls"  # noqa: S105 (a name)
+# Who owns the field caBundle by server-side apply, and who everything else that `install` applies.
+CERTIFICATES_MANAGER: Final = "fairlead-certificates"
+INSTALL_MANAGER: Final = "fairlead-install"
+# Annotation of either Secret: renew what it holds. `fairlead certs rotate` sets it, to the time.
+ROTATE: Final = f"{GROUP}/rotate"
+# Annotations of the webhook configuration while `fairlead disable` is in force: until when
+# (RFC 3339), and the rules to be put back, as a JSON object of lists by the webhook's name.
+DISABLED_UNTIL: Final = f"{GROUP}/disabled-until"
+DISABLED_RULES: Final = f"{GROUP}/disabled-rules"
+
 # The resource of the Run kind.
 RUN_KIND: Final = "Run"
 RUNS: Final = "runs"

@@ -1,0 +1,256 @@
+"""Rotation: from what is kept, published and served to the next single write.
+
+A new authority is staged (its certificate joins the bundle, the old one still signs), published
+(every place that clients read holds both, and has for a while), then it signs (the leaf is made
+anew, and every replica serves with it), and then the old one retires from the bundle. All that is
+known of how far this has come is in what is kept, so that whoever comes next goes on with it. Each
+step is one write, which holds only if what was read for it has not changed meanwhile. At every
+moment each leaf that is served is vouched for by each bundle that a client may still have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+
+from certs.authority import new_authority
+from certs.bundle import alive, certificates, join, same
+from certs.issue import Names, issue_server
+from certs.kept import Authority, Serving
+from certs.life import (
+    AUTHORITY_LIFETIME,
+    BACKDATED,
+    LEAF_LIFETIME,
+    renewal_due,
+    renewal_time,
+)
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from certs.pair import Pair
+
+# How soon to look again where nothing tells of a change: at what replicas serve.
+LOOK_AGAIN: Final = timedelta(seconds=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What certificates shall be like.
+
+    settle: how long after a bundle was published a client may still have the one before.
+    """
+
+    names: Names
+    authority_name: str = "fairlead"
+    leaf_name: str = "fairlead-webhook"
+    authority_lifetime: timedelta = AUTHORITY_LIFETIME
+    leaf_lifetime: timedelta = LEAF_LIFETIME
+    settle: timedelta = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What was seen, the authority last of all.
+
+    (Whoever reads the authority last cannot publish, or issue by, something older than what was
+    there before: the write would be refused, for its object has changed.)
+
+    authority, serving: what is kept; None if it is absent or cannot be read.
+    published: the bundle in each place that clients read; empty where it was wiped.
+    replicas: the serial number of the leaf that each replica in service presents; None if it
+        could not be asked.
+    renew_authority, renew_leaf: somebody asked for it.
+    """
+
+    authority: Authority | None
+    serving: Serving | None
+    published: tuple[bytes, ...] = ()
+    replicas: tuple[int | None, ...] = ()
+    renew_authority: bool = False
+    renew_leaf: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KeepAuthority:
+    """Write the authority's Secret."""
+
+    authority: Authority
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeepServing:
+    """Write the serving Secret."""
+
+    serving: Serving
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """Write the bundle to every place that clients read."""
+
+    bundle: bytes
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing to write before `until`, unless something changes. `why` says what is waited for."""
+
+    until: datetime
+    why: str
+
+
+Step: TypeAlias = KeepAuthority | KeepServing | Publish | Wait
+
+
+def step(observed: Observed, now: datetime, terms: Terms) -> Step:
+    """Return what to do next. Carry it out, observe anew, and ask again, until it says Wait."""
+    authority = observed.authority
+    if authority is None:
+        return _first(observed, now, terms)
+    if authority.staged is None and (why := _outdated(authority, observed, now)):
+        staged = new_authority(terms.authority_name, now, lifetime=terms.authority_lifetime)
+        return KeepAuthority(replace(authority, staged=staged, published_since=None), why)
+    bundle = authority.bundle
+    published = all(same(each, bundle) for each in observed.published)
+    if not published:
+        if authority.published_since:
+            # Clients may have seen it wiped: they need their time again.
+            return KeepAuthority(replace(authority, published_since=None), "the bundle was changed")
+        return Publish(bundle, "clients have another bundle")
+    if authority.signing and authority.signing.check().not_valid_after_utc > now:
+        leaf, why = _leaf(observed, authority.signing, now, terms)
+        if why or leaf is None:
+            return KeepServing(_issued(authority.signing, bundle, now, terms), why)
+        if observed.serving and not same(observed.serving.bundle, bundle):
+            return KeepServing(observed.serving.trusting(bundle), "the bundle has changed")
+    if authority.staged:
+        return _promote(authority, authority.staged, now, terms)
+    if authority.retiring:
+        return _retire(authority, observed, now, terms)
+    return Wait(_next_renewal(observed, authority), "nothing is due")
+
+
+def phase(authority: Authority | None) -> str:
+    """Name what an authority is in the middle of: for status, metrics and logs."""
+    if authority is None:
+        return "absent"
+    if authority.staged:
+        return "published" if authority.published_since else "staged"
+    return "retiring" if authority.retiring else "steady"
+
+
+def _first(observed: Observed, now: datetime, terms: Terms) -> Step:
+    """A new authority beside all that clients trust: leaves by those may be served yet."""
+    trusted = [*observed.published, observed.serving.bundle if observed.serving else b""]
+    known = certificates(join(each for pem in trusted for each in certificates(pem)))
+    retiring = alive(known, now)
+    staged = new_authority(terms.authority_name, now, lifetime=terms.authority_lifetime)
+    return KeepAuthority(
+        Authority(staged=staged, retiring=retiring), "there is no authority that can be read"
+    )
+
+
+def _outdated(authority: Authority, observed: Observed, now: datetime) -> str:
+    """Why a new authority is to be staged; empty if it is not."""
+    if authority.signing is None:
+        return "there is no authority that signs"
+    if observed.renew_authority:
+        return "somebody asked for a new authority"
+    if renewal_due(authority.signing.check(), now):
+        return "the authority's renewal is due"
+    return ""
+
+
+def _leaf(
+    observed: Observed, signing: Pair, now: datetime, terms: Terms
+) -> tuple[x509.Certificate | None, str]:
+    """The leaf that is kept, and why it is to be made anew; empty if it is not."""
+    if observed.serving is None:
+        return None, "there is no leaf that can be read"
+    leaf = observed.serving.leaf.check()
+    if not _signed(leaf, signing.check()):
+        return leaf, "the leaf is by another authority"
+    if not _has_names(leaf, terms.names):
+        return leaf, "the leaf has other names"
+    if observed.renew_leaf:
+        return leaf, "somebody asked for a new leaf"
+    if renewal_due(leaf, now):
+        return leaf, "the leaf's renewal is due"
+    return leaf, ""
+
+
+def _issued(signing: Pair, bundle: bytes, now: datetime, terms: Terms) -> Serving:
+    leaf = issue_server(signing, terms.leaf_name, terms.names, now, lifetime=terms.leaf_lifetime)
+    return Serving(leaf, bundle)
+
+
+def _promote(authority: Authority, staged: Pair, now: datetime, terms: Terms) -> Step:
+    """The staged authority signs from now on, once no client can be without it."""
+    before = authority.retiring
+    if authority.signing:
+        before = (*before, authority.signing.check())
+    retiring = alive(before, now)
+    promoted = Authority(signing=staged, retiring=retiring)
+    if not retiring:
+        return KeepAuthority(promoted, "no leaf is served that another one vouches for")
+    if authority.published_since is None:
+        return KeepAuthority(
+            replace(authority, published_since=now), "the staged authority is published"
+        )
+    settled = authority.published_since + terms.settle
+    if now < settled:
+        return Wait(settled, "every client has to see the staged authority")
+    return KeepAuthority(promoted, "every client knows the staged authority")
+
+
+def _retire(authority: Authority, observed: Observed, now: datetime, terms: Terms) -> Step:
+    """What signs no more leaves the bundle, once no replica can serve by it."""
+    if not alive(authority.retiring, now):
+        return KeepAuthority(replace(authority, retiring=()), "what retired has expired")
+    if observed.serving is None:
+        return Wait(now + LOOK_AGAIN, "there is no leaf")
+    leaf = observed.serving.leaf.check()
+    # A replica that starts just now may have read the leaf before, and not serve yet.
+    settled = _issued_at(leaf) + terms.settle
+    if now < settled:
+        return Wait(settled, "every replica has to see the new leaf")
+    behind = sum(serial != leaf.serial_number for serial in observed.replicas)
+    if behind:
+        of = len(observed.replicas)
+        return Wait(now + LOOK_AGAIN, f"{behind} of {of} replicas do not serve the new leaf yet")
+    return KeepAuthority(replace(authority, retiring=()), "every replica serves the new leaf")
+
+
+def _next_renewal(observed: Observed, authority: Authority) -> datetime:
+    pairs = (authority.signing, observed.serving and observed.serving.leaf)
+    return min(renewal_time(pair.check()) for pair in pairs if pair)
+
+
+def _issued_at(leaf: x509.Certificate) -> datetime:
+    return leaf.not_valid_before_utc + BACKDATED
+
+
+def _signed(leaf: x509.Certificate, authority: x509.Certificate) -> bool:
+    try:
+        leaf.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def _has_names(leaf: x509.Certificate, names: Names) -> bool:
+    try:
+        found = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return False
+    dns = set(found.get_values_for_type(x509.DNSName))
+    addresses = {str(each) for each in found.get_values_for_type(x509.IPAddress)}
+    return dns >= set(names.dns) and addresses >= set(names.addresses)

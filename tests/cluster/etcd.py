@@ -1,0 +1,73 @@
+"""etcd itself, by its JSON gateway: what the API server's log cannot tell once it was killed."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+from typing import Any, Final
+
+from webhook.errors import SandboxError
+from webhook.sandbox.control_plane import ControlPlane
+
+# With this flag the API server leaves etcd's history alone, which it else forgets after 5 minutes.
+KEEP_HISTORY: Final = {"kube-apiserver": ("--etcd-compaction-interval=0",)}
+
+
+def compact(plane: ControlPlane) -> None:
+    """Have etcd forget everything but the present."""
+    _call(plane, "/v3/kv/compaction", {"revision": _revision(plane), "physical": True})
+
+
+def pods_created(plane: ControlPlane, namespace: str, prefix: str) -> int:
+    """How many pods whose names begin so have ever been created, those gone again included.
+
+    Whoever asks keeps the history: see KEEP_HISTORY.
+    """
+    last = int(_revision(plane))
+    begin = f"/registry/pods/{namespace}/{prefix}".encode()
+    # Of everything, since only then does an event tell that the end is reached.
+    watch = {"create_request": {"key": "AA==", "range_end": "AA==", "start_revision": "1"}}
+    connection = http.client.HTTPConnection("127.0.0.1", plane.layout.ports["etcd"], timeout=30)
+    created = 0
+    try:
+        connection.request("POST", "/v3/watch", json.dumps(watch))
+        response = connection.getresponse()
+        while line := response.readline():
+            for event in _events(json.loads(line)):
+                entry = event["kv"]
+                born = event.get("type", "PUT") == "PUT" and entry["version"] == "1"
+                created += born and base64.b64decode(entry["key"]).startswith(begin)
+                if int(entry["mod_revision"]) >= last:
+                    return created
+    finally:
+        connection.close()
+    raise SandboxError("etcd ended its history early")
+
+
+def _events(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    result = answer.get("result")
+    if result is None or result.get("canceled"):
+        raise SandboxError(f"etcd refused its history: {answer}")
+    events: list[dict[str, Any]] = result.get("events", [])
+    return events
+
+
+def _revision(plane: ControlPlane) -> str:
+    """The store's revision now."""
+    revision: str = _call(plane, "/v3/kv/range", {"key": "AA=="})["header"]["revision"]
+    return revision
+
+
+def _call(plane: ControlPlane, path: str, body: object) -> dict[str, Any]:
+    connection = http.client.HTTPConnection("127.0.0.1", plane.layout.ports["etcd"], timeout=30)
+    try:
+        connection.request("POST", path, json.dumps(body))
+        response = connection.getresponse()
+        text = response.read()
+    finally:
+        connection.close()
+    if response.status != http.HTTPStatus.OK:
+        raise SandboxError(f"etcd refused {path}: {text.decode()}")
+    answer: dict[str, Any] = json.loads(text)
+    return answer
