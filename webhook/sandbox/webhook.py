@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook import names
 from webhook.sandbox.control_plane import free_ports
 from webhook.sandbox.readiness import wait_until
-from webhook.sandbox.webhook_config import CONFIGURATION_NAME, mutating_webhook_configuration
+from webhook.sandbox.webhook_config import mutating_webhook_configuration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ def start_webhook(
     plane: ControlPlane,
     policies: Path,
     *,
-    name: str = CONFIGURATION_NAME,
+    name: str = names.WEBHOOK_CONFIGURATION,
     namespaces: Sequence[str] = (),
     options: Sequence[str] = (),
     patience: float = 60,

@@ -1,0 +1,138 @@
+"""Which pods the API server sends to the webhook: the entries of its configuration."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook import names
+from webhook.sources import SOURCES
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from webhook.marks import Mark, Source
+
+# Pods that say themselves that they are ours, and namespaces that are placed as a whole: nobody
+# else's pods are caught by surprise.
+DEFAULT_SOURCES: Final = ("fairlead", "namespace")
+# Pods here never reach Fairlead: it must not stand in the way of what it runs on.
+EXCLUDED_NAMESPACES: Final = ("kube-system", names.NAMESPACE)
+PATH: Final = "/mutate"
+# Names that were there before there were others.
+_NAMED: Final = {"fairlead": "pods", "namespace": "namespaces"}
+
+
+def webhooks(
+    sources: Collection[str] = DEFAULT_SOURCES,
+    *,
+    url: str = "",
+    ca_bundle: bytes = b"",
+    failure_policy: str = "Fail",
+    timeout_seconds: int = 3,
+    excluded_namespaces: Sequence[str] = EXCLUDED_NAMESPACES,
+    only_namespaces: Sequence[str] = (),
+) -> list[dict[str, Any]]:
+    """The `webhooks` of a MutatingWebhookConfiguration: one entry for each mark of the sources.
+
+    `sources` are names of rows of the table of marks; its order counts, not theirs. Entries
+    exclude each other, since every entry that matches a pod is one more call. They lead to `url`,
+    or without one to the installation's Service. Without `ca_bundle` (PEM) the field is left out,
+    for whoever keeps certificates to write. With `only_namespaces` the rest of the cluster stays
+    untouched, to try it out in a corner. Raises ValueError for a name that is in no row.
+    """
+    client: dict[str, Any] = {"url": url} if url else {"service": _service()}
+    if ca_bundle:
+        client["caBundle"] = base64.b64encode(ca_bundle).decode()
+    reach = [_namespaces("NotIn", excluded_namespaces)]
+    if only_namespaces:
+        reach.append(_namespaces("In", only_namespaces))
+    return [
+        {
+            "name": name,
+            "admissionReviewVersions": ["v1"],
+            "clientConfig": client,
+            "rules": rules(),
+            "namespaceSelector": {"matchExpressions": [*of_namespace, *reach]},
+            "objectSelector": {"matchExpressions": of_pod},
+            "matchPolicy": "Equivalent",
+            "failurePolicy": failure_policy,
+            "reinvocationPolicy": "IfNeeded",
+            "sideEffects": "None",
+            "timeoutSeconds": timeout_seconds,
+        }
+        for name, of_pod, of_namespace in _selections(chosen(sources))
+    ]
+
+
+def rules() -> list[dict[str, Any]]:
+    """What every entry is called for: the creation of pods, and nothing else."""
+    return [
+        {
+            "operations": ["CREATE"],
+            "apiGroups": [""],
+            "apiVersions": ["v1"],
+            "resources": ["pods"],
+            "scope": "Namespaced",
+        }
+    ]
+
+
+def chosen(sources: Collection[str]) -> list[Source]:
+    """The rows of these names, in the order of the table. Raises ValueError for other names."""
+    known = [source.name for source in SOURCES]
+    if unknown := sorted(set(sources) - set(known)):
+        raise ValueError(
+            f"no source {', '.join(map(repr, unknown))}: want some of {', '.join(known)}; "
+            "`fairlead sources` says what they are"
+        )
+    return [source for source in SOURCES if source.name in sources]
+
+
+def entry_name(source: str, number: int) -> str:
+    """What the entry of a source's mark is called; a source's first mark has the number 0."""
+    if source == "namespace":
+        return f"{_NAMED[source]}.{names.GROUP}"
+    return f"{_NAMED.get(source, source)}-{number}.{names.GROUP}"
+
+
+def _selections(
+    sources: Sequence[Source],
+) -> Iterator[tuple[str, list[dict[str, Any]], list[dict[str, Any]]]]:
+    """Of each entry the name, and the expressions that select pods and namespaces."""
+    before: list[Mark] = []
+    of_namespaces = []
+    for source in sources:
+        for number, mark in enumerate(source.marks):
+            name = entry_name(source.name, number)
+            if mark.namespace:
+                of_namespaces.append((name, mark))
+                continue
+            yield name, [*map(_absent, before), _present(mark)], []
+            before.append(mark)
+    # A mark of the pod's own tells more than its namespace's.
+    for name, mark in of_namespaces:
+        yield name, [_absent(each) for each in before], [_present(mark)]
+
+
+def _present(mark: Mark) -> dict[str, Any]:
+    if mark.value is None:
+        return {"key": mark.key, "operator": "Exists"}
+    return {"key": mark.key, "operator": "In", "values": [mark.value]}
+
+
+def _absent(mark: Mark) -> dict[str, Any]:
+    if mark.value is None:
+        return {"key": mark.key, "operator": "DoesNotExist"}
+    return {"key": mark.key, "operator": "NotIn", "values": [mark.value]}
+
+
+def _namespaces(operator: str, namespaces: Sequence[str]) -> dict[str, Any]:
+    # Every namespace carries its own name as this label.
+    key = "kubernetes.io/metadata.name"
+    return {"key": key, "operator": operator, "values": list(namespaces)}
+
+
+def _service() -> dict[str, Any]:
+    # The port is Kubernetes' default, written out: what is applied is what is stored.
+    return {"name": names.WEBHOOK, "namespace": names.NAMESPACE, "path": PATH, "port": 443}
