@@ -10,11 +10,11 @@ from webhook.server.readiness import Condition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
-    from contextlib import AsyncExitStack
     from pathlib import Path
 
     from webhook.admission.handler import NamespaceLabels
     from webhook.kube.cache import Cache
+    from webhook.kube.client import Client
     from webhook.kube.reflector import Reflector
     from webhook.server.metrics import Metrics
     from webhook.server.readiness import Conditions
@@ -37,23 +37,15 @@ def facts_from_file(path: Path) -> ClusterFacts:
     return ClusterFacts(file, lambda: file.default_priority_class, {"namespaces": lambda: known})
 
 
-async def facts_from_cluster(
-    kubeconfig: Path | None, metrics: Metrics, stack: AsyncExitStack
-) -> ClusterFacts:
-    """The facts as the API server tells them; the connection ends with `stack`.
-
-    Raises ClusterError if the kubeconfig cannot be used. An API server that does not answer is
-    asked again, for as long as it takes.
-    """
+def facts_from_cluster(client: Client, metrics: Metrics) -> ClusterFacts:
+    """The facts as the API server tells them; one that does not answer is asked again."""
     # The Kubernetes client takes its time to be imported, and without a cluster nobody needs it.
-    from webhook.kube.client import connect
     from webhook.kube.namespaces import Namespaces
     from webhook.kube.priority_classes import PriorityClasses
 
-    client = await stack.enter_async_context(connect(kubeconfig))
     namespaces, classes = Namespaces(client), PriorityClasses(client)
-    metrics.watch_cache("namespaces", lambda: _age(namespaces.cache))
-    metrics.watch_cache("priorityclasses", lambda: _age(classes.cache))
+    metrics.watch_cache("namespaces", lambda: age(namespaces.cache))
+    metrics.watch_cache("priorityclasses", lambda: age(classes.cache))
     return ClusterFacts(
         namespaces,
         lambda: classes.default,
@@ -65,7 +57,7 @@ async def facts_from_cluster(
     )
 
 
-def _age(cache: Cache[Any]) -> float:
+def age(cache: Cache[Any]) -> float:
     """Seconds since the API server last said anything; infinite if it never did."""
     age = cache.age()
     return float("inf") if age is None else age
@@ -77,4 +69,4 @@ def synced(cache: Cache[Any], reflector: Reflector[Any]) -> Condition:
     error = f"; {reflector.last_error}" if reflector.last_error else ""
     if not cache.synced:
         return Condition(ready=False, reason=f"not listed yet{error}")
-    return Condition(ready=True, reason=f"last heard of {_age(cache):.0f} s ago{error}")
+    return Condition(ready=True, reason=f"last heard of {age(cache):.0f} s ago{error}")

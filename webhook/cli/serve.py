@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from webhook.cli.object_name import ObjectName
+
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -49,6 +51,12 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option("--cert", type=_FILE, metavar="FILE", help="Certificate chain as PEM, watched.")
 @click.option("--key", type=_FILE, metavar="FILE", help="Its private key as PEM, watched.")
+@click.option(
+    "--tls-secret",
+    type=ObjectName(),
+    help="Secret of type kubernetes.io/tls to serve with, watched: a new certificate is on the "
+    "wire at once. Default namespace: the pod's own.",
+)
 @click.option(
     "--self-signed",
     is_flag=True,
@@ -119,6 +127,7 @@ def command(
     health_port: int,
     cert: Path | None,
     key: Path | None,
+    tls_secret: tuple[str, str] | None,
     self_signed: bool,
     extra_names: tuple[str, ...],
     ca_out: Path | None,
@@ -137,7 +146,11 @@ def command(
     ends it at once, with exit code 1.
 
     \b
-    In a cluster, with a certificate from a mounted Secret:
+    In a cluster, with the certificate that `fairlead controller --certificates` keeps:
+      fairlead serve --policies /etc/fairlead/policies --tls-secret fairlead-webhook-tls
+
+    \b
+    With a certificate from a mounted Secret:
       fairlead serve --policies /etc/fairlead/policies --cert /tls/tls.crt --key /tls/tls.key
 
     \b
@@ -154,13 +167,19 @@ def command(
     """
     if kubeconfig and cluster_file:
         raise click.UsageError("--kubeconfig or --namespaces: a cluster or a file, not both")
-    if self_signed == bool(cert or key) or bool(cert) != bool(key):
-        raise click.UsageError("want a certificate: --cert and --key, or --self-signed")
+    sources = (bool(cert or key), tls_secret is not None, self_signed)
+    if sum(sources) != 1 or bool(cert) != bool(key):
+        raise click.UsageError(
+            "want a certificate: --cert and --key, or --tls-secret, or --self-signed"
+        )
+    if tls_secret and cluster_file:
+        raise click.UsageError("--tls-secret is watched in a cluster: not with --namespaces")
     if (extra_names or ca_out) and not self_signed:
         raise click.UsageError("--name and --ca-out go with --self-signed")
 
     from webhook.cli import serving
     from webhook.cli.self_signed import SelfSigned
+    from webhook.cli.serving_certificates import SecretName
     from webhook.server.logs import configure
     from webhook.server.tls import CertificateFiles
 
@@ -168,7 +187,11 @@ def command(
     settings = serving.Settings(
         policies=policies,
         certificate=(
-            CertificateFiles(cert, key) if cert and key else SelfSigned(extra_names, ca_out)
+            CertificateFiles(cert, key)
+            if cert and key
+            else SecretName(*tls_secret)
+            if tls_secret
+            else SelfSigned(extra_names, ca_out)
         ),
         kubeconfig=kubeconfig,
         cluster_file=cluster_file,

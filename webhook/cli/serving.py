@@ -7,14 +7,14 @@ import gc
 import logging
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import webhook
 from webhook import names
 from webhook.admission.app import PATH, admission_app
 from webhook.admission.handler import Handler
 from webhook.cli.cluster_facts import facts_from_cluster, facts_from_file
-from webhook.cli.self_signed import SelfSigned
+from webhook.cli.serving_certificates import Cluster, certificate_of
 from webhook.policy.load import Loaded, load
 from webhook.server.drain import ClosingConnections, Drain, drain_on_signals
 from webhook.server.folder import Folder
@@ -23,13 +23,13 @@ from webhook.server.limit import InFlightLimit
 from webhook.server.listener import bind, serve
 from webhook.server.metrics import Metrics
 from webhook.server.reload import Reloader
-from webhook.server.tls import CertificateFiles, ServedCertificate, ServerTls
+from webhook.server.tls import ServerTls
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Coroutine
     from pathlib import Path
 
+    from webhook.cli.serving_certificates import Source
     from webhook.server.reload import ReloadState
 
 _logger = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ class Settings:
     """What `fairlead serve` was told; times in seconds. See its help for each."""
 
     policies: Path
-    certificate: CertificateFiles | SelfSigned
+    certificate: Source
     kubeconfig: Path | None
     cluster_file: Path | None
     host: str
@@ -68,17 +68,20 @@ async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -
     metrics, tls, drain = Metrics(), ServerTls(), Drain(settings.grace)
     policies = _policies(settings, metrics)
     policies.poll()
-    certificate = _certificate(settings, tls, metrics)
     async with AsyncExitStack() as stack:
         if settings.cluster_file:
-            cluster = facts_from_file(settings.cluster_file)
+            home, facts = None, facts_from_file(settings.cluster_file)
         else:
-            cluster = await facts_from_cluster(settings.kubeconfig, metrics, stack)
+            home = await _home(settings, stack)
+            facts = facts_from_cluster(home.client, metrics)
+        certificate = certificate_of(
+            settings.certificate, tls, metrics, home, settings.poll_interval
+        )
         seconds = settings.default_toleration_seconds
         handler = Handler(
             policies=lambda: policies.current.policies if policies.current else None,
-            namespaces=cluster.namespaces,
-            default_priority_class=cluster.default_priority_class,
+            namespaces=facts.namespaces,
+            default_priority_class=facts.default_priority_class,
             default_toleration_seconds={
                 names.TAINT_NOT_READY: seconds,
                 names.TAINT_UNREACHABLE: seconds,
@@ -91,8 +94,8 @@ async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -
         metrics.watch_in_flight(lambda: limit.in_flight)
         conditions = {
             "policies": policies.condition,
-            "certificate": tls.condition,
-            **cluster.conditions,
+            **certificate.conditions,
+            **facts.conditions,
             "drain": drain.condition,
         }
         # What has been made by now stays: no collection has to walk it again, for 70 ms at a time.
@@ -109,10 +112,20 @@ async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -
                 drain=drain,
                 background=(
                     lambda: policies.run(settings.poll_interval),
-                    *certificate,
-                    *cluster.background,
+                    *certificate.background,
+                    *facts.background,
                 ),
             )
+
+
+async def _home(settings: Settings, stack: AsyncExitStack) -> Cluster:
+    """The cluster, connected as long as `stack` lasts."""
+    # The client takes its time to be imported, and without a cluster nobody needs it.
+    from webhook.kube.client import connect
+    from webhook.kube.config import default_namespace
+
+    client = await stack.enter_async_context(connect(settings.kubeconfig))
+    return Cluster(client, default_namespace(settings.kubeconfig))
 
 
 def _policies(settings: Settings, metrics: Metrics) -> Reloader[Loaded]:
@@ -134,26 +147,6 @@ def _policies(settings: Settings, metrics: Metrics) -> Reloader[Loaded]:
         on_loaded=loaded,
         on_refused=lambda _state: metrics.policies_refused(),
     )
-
-
-def _certificate(
-    settings: Settings, tls: ServerTls, metrics: Metrics
-) -> tuple[Callable[[], Coroutine[Any, Any, object]], ...]:
-    """Have the first certificate served; what looks for newer ones comes back."""
-    source = settings.certificate
-    if isinstance(source, SelfSigned):
-        pair = source.make()
-        metrics.certificate_served(tls.swap(pair.certificate, pair.private_key).not_after)
-        return ()
-    reloader: Reloader[ServedCertificate] = Reloader(
-        "certificate",
-        source,
-        source.swap_into(tls),
-        digest_of=lambda served: f"{served.serial_number:x}",
-        on_loaded=lambda served, _state: metrics.certificate_served(served.not_after),
-    )
-    reloader.poll()
-    return (lambda: reloader.run(settings.poll_interval),)
 
 
 def _announce(

@@ -72,11 +72,18 @@ class Metrics(Exposition):
         self._certificate = self._gauge(
             "fairlead_certificate_expiry_timestamp_seconds", "When the serving certificate expires."
         )
+        self._certificates = Counter(
+            "fairlead_certificate_reload",
+            "Serving certificates read anew: loaded, or refused and the one before kept.",
+            ["outcome"],
+            registry=self.registry,
+        )
         self._request_children: dict[tuple[str, int], Counter] = {}
         self._decision_children: dict[tuple[str, str], Counter] = {}
         for outcome in ("loaded", "refused"):
             # A series that starts at its first event hides that event from rate().
             self._reloads.labels(outcome)
+            self._certificates.labels(outcome)
 
     def request_answered(self, result: str, code: int, seconds: float) -> None:
         """Count one admission request with its HTTP status code and the seconds it took."""
@@ -121,7 +128,12 @@ class Metrics(Exposition):
 
     def certificate_served(self, not_after: datetime) -> None:
         """Record when the certificate that serves from now on expires."""
+        self._certificates.labels("loaded").inc()
         self._certificate.set(not_after.timestamp())
+
+    def certificate_refused(self) -> None:
+        """Count one certificate that was read and not taken."""
+        self._certificates.labels("refused").inc()
 
     def watch_in_flight(self, count: Callable[[], int]) -> None:
         """Read the requests in flight from `count` at each scrape, on another thread."""

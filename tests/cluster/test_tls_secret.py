@@ -1,0 +1,137 @@
+"""Serving from a Secret of the real API server: taken as it is written, refused if it is wrong."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from certs.authority import new_authority
+from certs.issue import Names, issue_server, service_names
+from certs.pair import Pair, read_certificate
+from tests.cli.served import Served, served
+from tests.server.serving import connect, serial_number
+from webhook.sandbox.control_plane import ControlPlane
+
+AUTHORITY = new_authority("Test", datetime.now(UTC))
+POLICY = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: arch}
+spec: {defaults: {nodeSelector: {kubernetes.io/arch: amd64}}}
+"""
+
+
+def leaf(namespace: str) -> Pair:
+    """A certificate for the webhook's Service there, and for loopback."""
+    extra = Names(addresses=("127.0.0.1",))
+    names = service_names("fairlead-webhook", namespace, extra)
+    return issue_server(AUTHORITY, "webhook", names, datetime.now(UTC))
+
+
+class Secret:
+    """The Secret of the test's namespace."""
+
+    def __init__(self, plane: ControlPlane, namespace: str) -> None:
+        self._api = plane.api
+        self.namespace = namespace
+        self._collection = f"/api/v1/namespaces/{namespace}/secrets"
+
+    def write(self, pair: Pair) -> int:
+        """Create it, or replace what is there; the certificate's serial number."""
+        data = {
+            "tls.crt": pair.certificate,
+            "tls.key": pair.private_key,
+            "ca.crt": AUTHORITY.certificate,
+        }
+        secret: dict[str, Any] = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "tls"},
+            "type": "kubernetes.io/tls",
+            "data": {key: base64.b64encode(value).decode() for key, value in data.items()},
+        }
+        if self._api.get(f"{self._collection}/tls") is None:
+            self._api.create(self._collection, secret)
+        else:
+            assert self._api.call("PUT", f"{self._collection}/tls", secret)[0] == 200
+        return read_certificate(pair.certificate).serial_number
+
+    def delete(self) -> None:
+        """Delete it."""
+        assert self._api.call("DELETE", f"{self._collection}/tls")[0] == 200
+
+
+@pytest.fixture
+def secret(control_plane: ControlPlane, namespace: str) -> Secret:
+    """One that is not there yet."""
+    return Secret(control_plane, namespace)
+
+
+@pytest.fixture
+def server(control_plane: ControlPlane, secret: Secret, tmp_path: Path) -> Iterator[Served]:
+    """A server that watches it; files are looked at once an hour."""
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "policies.yaml").write_text(POLICY)
+    with served(
+        tmp_path,
+        *("--poll-interval", "3600"),
+        certificate=("--tls-secret", f"{secret.namespace}/tls"),
+        cluster=("--kubeconfig", str(control_plane.kubeconfig)),
+    ) as running:
+        yield running
+
+
+def on_the_wire(server: Served) -> int:
+    """The serial number of the certificate that a new handshake gets."""
+    connection = connect(server.port, AUTHORITY)
+    try:
+        connection.connect()
+        return serial_number(connection)
+    finally:
+        connection.close()
+
+
+def until_reason(server: Served, text: str) -> dict[str, Any]:
+    """Wait until the certificate's condition says so, and return it."""
+    while True:
+        condition: dict[str, Any] = server.readiness()[1]["certificate"]
+        if text in condition["reason"]:
+            return condition
+
+
+def test_a_secret_serves_as_soon_as_it_is_written(server: Served, secret: Secret) -> None:
+    """Absent: not ready, with the cure. Created and replaced: on the wire, and nothing polls."""
+    assert not until_reason(server, "does not exist: `fairlead controller --cert")["ready"]
+    for count in range(1, 4):
+        serial = secret.write(leaf(secret.namespace))
+        assert server.line("certificate loaded", count)["serial"] == f"{serial:x}"
+        assert on_the_wire(server) == serial
+    server.wait_ready()
+    assert 'fairlead_certificate_reload_total{outcome="loaded"} 3.0' in server.metrics()
+
+
+def test_a_secret_that_is_wrong_or_gone_leaves_the_old_one_serving(
+    server: Served, secret: Secret
+) -> None:
+    """Log, metric and readiness say so; mended, the new one serves."""
+    serial = secret.write(leaf(secret.namespace))
+    server.line("certificate loaded")
+    mixed = Pair(leaf(secret.namespace).certificate, leaf(secret.namespace).private_key)
+    secret.write(mixed)
+    line = server.line("certificate refused, the last good one serves on")
+    assert "does not belong" in line["error"]
+    assert until_reason(server, "does not belong")["ready"]
+    assert 'fairlead_certificate_reload_total{outcome="refused"} 1.0' in server.metrics()
+    assert on_the_wire(server) == serial
+    secret.delete()
+    assert until_reason(server, "does not exist")["ready"]
+    assert on_the_wire(server) == serial
+    serial = secret.write(leaf(secret.namespace))
+    server.line("certificate loaded", 2)
+    assert on_the_wire(server) == serial
+    assert server.wait_ready()["certificate"]["reason"].startswith(f"serial {serial:x}")
