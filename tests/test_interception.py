@@ -47,6 +47,16 @@ def test_any_two_marks_of_all_sources_are_one_call() -> None:
             assert calls(entries, namespace, pod) == 1
 
 
+def test_another_source_adds_to_what_is_there() -> None:
+    """Each entry gets an expression more; nothing is put between, as a component would have it."""
+    before, after = webhooks(), webhooks([*DEFAULT_SOURCES, "mlrun"])
+    absent = {"key": "mlrun/class", "operator": "DoesNotExist"}
+    for one, other in zip(before, after, strict=False):
+        expressions = [*one["objectSelector"]["matchExpressions"], absent]
+        assert other == {**one, "objectSelector": {"matchExpressions": expressions}}
+    assert after[-1]["name"] == "mlrun-0.fairlead.dev"
+
+
 def test_by_default_nobody_elses_pods_are_sent() -> None:
     """Ours by their own mark, and those of namespaces that are placed as a whole."""
     entries = webhooks()

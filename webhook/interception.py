@@ -79,14 +79,18 @@ def rules() -> list[dict[str, Any]]:
 
 
 def chosen(sources: Collection[str]) -> list[Source]:
-    """The rows of these names, in the order of the table. Raises ValueError for other names."""
+    """The rows of these names: those of DEFAULT_SOURCES first, then in the order of the table.
+
+    Raises ValueError for other names.
+    """
     known = [source.name for source in SOURCES]
     if unknown := sorted(set(sources) - set(known)):
         raise ValueError(
             f"no source {', '.join(map(repr, unknown))}: want some of {', '.join(known)}; "
             "`fairlead sources` says what they are"
         )
-    return [source for source in SOURCES if source.name in sources]
+    found = [source for source in SOURCES if source.name in sources]
+    return sorted(found, key=lambda source: source.name not in DEFAULT_SOURCES)
 
 
 def entry_name(source: str, number: int) -> str:
@@ -96,35 +100,41 @@ def entry_name(source: str, number: int) -> str:
     return f"{_NAMED.get(source, source)}-{number}.{names.GROUP}"
 
 
-def _selections(
-    sources: Sequence[Source],
-) -> Iterator[tuple[str, list[dict[str, Any]], list[dict[str, Any]]]]:
-    """Of each entry the name, and the expressions that select pods and namespaces."""
-    before: list[Mark] = []
-    of_namespaces = []
-    for source in sources:
-        for number, mark in enumerate(source.marks):
-            name = entry_name(source.name, number)
-            if mark.namespace:
-                of_namespaces.append((name, mark))
-                continue
-            yield name, [*map(_absent, before), _present(mark)], []
-            before.append(mark)
-    # A mark of the pod's own tells more than its namespace's.
-    for name, mark in of_namespaces:
-        yield name, [_absent(each) for each in before], [_present(mark)]
-
-
-def _present(mark: Mark) -> dict[str, Any]:
+def present(mark: Mark) -> dict[str, Any]:
+    """The expression that holds for what carries the mark."""
     if mark.value is None:
         return {"key": mark.key, "operator": "Exists"}
     return {"key": mark.key, "operator": "In", "values": [mark.value]}
 
 
-def _absent(mark: Mark) -> dict[str, Any]:
+def absent(mark: Mark) -> dict[str, Any]:
+    """The expression that holds for what does not."""
     if mark.value is None:
         return {"key": mark.key, "operator": "DoesNotExist"}
     return {"key": mark.key, "operator": "NotIn", "values": [mark.value]}
+
+
+def _selections(
+    sources: Sequence[Source],
+) -> Iterator[tuple[str, list[dict[str, Any]], list[dict[str, Any]]]]:
+    """Of each entry the name, and the expressions that select pods and namespaces.
+
+    Of two marks on a pod the later one's entry gets it. So one more entry is one more expression
+    for each that is there already, which is how the components of the manifests add theirs.
+    """
+    marks = [
+        (entry_name(source.name, number), mark)
+        for source in sources
+        for number, mark in enumerate(source.marks)
+    ]
+    for position, (name, mark) in enumerate(marks):
+        # A mark of the pod's own tells more than its namespace's.
+        others = marks if mark.namespace else marks[position + 1 :]
+        of_pod = [absent(other) for _, other in others if not other.namespace]
+        if mark.namespace:
+            yield name, of_pod, [present(mark)]
+        else:
+            yield name, [present(mark), *of_pod], []
 
 
 def _namespaces(operator: str, namespaces: Sequence[str]) -> dict[str, Any]:

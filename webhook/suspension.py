@@ -1,0 +1,150 @@
+"""Disabling the webhook for a time: its rules go into an annotation, and come back from there.
+
+While it lasts the webhook configuration has no rules, so the API server asks nobody about any pod,
+and two annotations: until when, and the rules by the webhook's name. Whoever puts the rules back
+needs nothing else. Values in, values out; `configuration` is the object as it was read, and a
+patch is a JSON merge patch that holds only for that version of it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook import names
+from webhook.interception import rules as standard_rules
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    Json = dict[str, Any]
+
+# Who owns the rules once they were taken away or put back (`kubectl get --show-managed-fields`).
+FIELD_MANAGER: Final = "fairlead-suspension"
+
+
+@dataclass(frozen=True, slots=True)
+class Suspension:
+    """What a webhook configuration says of its being disabled.
+
+    until: when the rules are due again; None if that cannot be read.
+    saved: the rules to put back, by the webhook's name.
+    lost: the webhooks that have no rules, and none saved either.
+    silent: the webhooks that have no rules.
+    problems: what of the annotations cannot be read, in words.
+    """
+
+    until: datetime | None
+    saved: Mapping[str, list[Json]]
+    silent: tuple[str, ...]
+    lost: tuple[str, ...]
+    problems: tuple[str, ...] = field(default=())
+
+    def due(self, now: datetime) -> bool:
+        """Whether the rules have to be back: the time is over, unknown, or they are back already.
+
+        They are if somebody applied the manifests anew meanwhile: the last word counts.
+        """
+        return self.until is None or now >= self.until or not self.silent
+
+
+def read(configuration: Mapping[str, Any]) -> Suspension | None:
+    """What it says; None if it says nothing of being disabled."""
+    annotations = configuration["metadata"].get("annotations") or {}
+    if not {names.DISABLED_UNTIL, names.DISABLED_RULES} & set(annotations):
+        return None
+    problems: list[str] = []
+    until = _time(annotations.get(names.DISABLED_UNTIL), problems)
+    saved = _rules(annotations.get(names.DISABLED_RULES), problems)
+    silent = tuple(
+        each["name"] for each in configuration.get("webhooks") or () if not each.get("rules")
+    )
+    lost = tuple(name for name in silent if not saved.get(name))
+    return Suspension(until, saved, silent, lost, tuple(problems))
+
+
+def suspend(configuration: Mapping[str, Any], until: datetime) -> Json:
+    """The patch that takes the rules away until then (which has a time zone).
+
+    Rules that were saved before stay saved: a second time only moves the end.
+    """
+    known = read(configuration)
+    saved = dict(known.saved) if known else {}
+    webhooks = list(configuration.get("webhooks") or ())
+    saved |= {each["name"]: each["rules"] for each in webhooks if each.get("rules")}
+    there = {each["name"] for each in webhooks}
+    kept = {name: rules for name, rules in sorted(saved.items()) if name in there}
+    return _patch(
+        configuration,
+        {
+            names.DISABLED_UNTIL: until.astimezone(UTC).isoformat(timespec="seconds"),
+            names.DISABLED_RULES: json.dumps(kept, separators=(",", ":")),
+        },
+        [{**each, "rules": []} for each in webhooks],
+    )
+
+
+def resume(configuration: Mapping[str, Any]) -> Json:
+    """The patch that puts the rules back where there are none, and takes the annotations away.
+
+    What is not saved is put back as every entry of Fairlead's has it. Rules that are there stay.
+    """
+    known = read(configuration)
+    saved = known.saved if known else {}
+    return _patch(
+        configuration,
+        {names.DISABLED_UNTIL: None, names.DISABLED_RULES: None},
+        [
+            {**each, "rules": each.get("rules") or saved.get(each["name"]) or standard_rules()}
+            for each in configuration.get("webhooks") or ()
+        ],
+    )
+
+
+def _patch(
+    configuration: Mapping[str, Any], annotations: Mapping[str, str | None], webhooks: list[Json]
+) -> Json:
+    version = configuration["metadata"]["resourceVersion"]
+    return {
+        "metadata": {"resourceVersion": version, "annotations": dict(annotations)},
+        "webhooks": webhooks,
+    }
+
+
+def _time(text: str | None, problems: list[str]) -> datetime | None:
+    if text is None:
+        problems.append(f"the annotation {names.DISABLED_UNTIL} is missing")
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        problems.append(f"the annotation {names.DISABLED_UNTIL} is {text[:40]!r}: no RFC 3339 time")
+        return None
+    if found.tzinfo is None:
+        problems.append(f"the annotation {names.DISABLED_UNTIL} is {text!r}: it has no time zone")
+        return None
+    return found
+
+
+def _rules(text: str | None, problems: list[str]) -> dict[str, list[Json]]:
+    try:
+        found = json.loads(text or "")
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or not all(map(_are_rules, found.values())):
+        problems.append(
+            f"the annotation {names.DISABLED_RULES} is "
+            f"{'missing' if text is None else 'no JSON object of lists of rules'}"
+        )
+        return {}
+    return found
+
+
+def _are_rules(found: object) -> bool:
+    return (
+        isinstance(found, list)
+        and bool(found)
+        and all(isinstance(rule, dict) and rule.get("operations") for rule in found)
+    )
