@@ -161,7 +161,7 @@ def test_an_entry_that_came_meanwhile_keeps_its_rules() -> None:
 def test_rules_of_entries_that_went_are_not_kept() -> None:
     """A second disabling saves what is there."""
     found = disabled()
-    del found["webhooks"][1]
+    del found["webhooks"][2]
     again = patched(found, suspend(found, LATER))
     saved = json.loads(again["metadata"]["annotations"][names.DISABLED_RULES])
     assert list(saved) == ["namespaces.fairlead.dev", "pods-0.fairlead.dev"]
