@@ -9,6 +9,8 @@ from pathlib import Path
 
 import click
 
+from webhook.cli.certificate_options import certificate_options
+
 
 @click.command("controller")
 @click.option(
@@ -100,6 +102,7 @@ import click
     show_default=True,
     help="Runs that are worked on at the same time.",
 )
+@certificate_options
 @click.option("--host", default="", help="Address to listen on. Default: every one, IPv4 and IPv6.")
 @click.option(
     "--health-port",
@@ -129,6 +132,9 @@ def command(
     qps: float,
     burst: int,
     workers: int,
+    certificates: bool,
+    certificate_settle: float,
+    certificate_names: tuple[str, ...],
     host: str,
     health_port: int,
     log_level: str,
@@ -137,11 +143,12 @@ def command(
 
     Several may run: one leads, the others watch and take over when it goes. It stops after SIGTERM
     or SIGINT, gives the Lease back, and exits with code 0; what it was doing the next one goes on
-    with. Pods are placed by the admission webhook (`fairlead serve`), as any other's are.
+    with. Pods are placed by the admission webhook (`fairlead serve`), as any other's are. With
+    --certificates it keeps the certificates of that webhook too, while it leads.
 
     \b
     In a cluster:
-      fairlead controller
+      fairlead controller --certificates
 
     \b
     On this machine, against a sandbox (`fairlead sandbox up` does it):
@@ -154,6 +161,7 @@ def command(
             "writing before another may begin"
         )
     from webhook.cli import controlling
+    from webhook.cli.keeping import Certificates
     from webhook.server.logs import configure
 
     configure(log_level)
@@ -171,6 +179,7 @@ def command(
         qps=qps,
         burst=burst,
         workers=workers,
+        certificates=Certificates(certificate_settle, certificate_names) if certificates else None,
         host=host,
         health_port=health_port,
     )

@@ -7,10 +7,11 @@ import gc
 import logging
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import webhook
 from webhook.cli.cluster_facts import synced
+from webhook.cli.keeping import Certificates, condition, make_keeper
 from webhook.controller.controller import Controller
 from webhook.controller.metrics import ControllerMetrics
 from webhook.kube.client import connect
@@ -28,8 +29,10 @@ from webhook.server.readiness import Condition
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Callable, Coroutine, Sequence
     from pathlib import Path
 
+    from webhook.controller.certificates.keeper import Keeper
     from webhook.controller.informers import Informer
     from webhook.kube.client import Client
     from webhook.server.readiness import Conditions
@@ -54,6 +57,7 @@ class Settings:
     qps: float
     burst: int
     workers: int
+    certificates: Certificates | None
     host: str
     health_port: int
 
@@ -109,18 +113,28 @@ async def _run(settings: Settings, plain: socket.socket) -> bool:
                 ),
             ),
         )
+        keeper = None
+        if settings.certificates:
+            keeper = make_keeper(
+                settings.certificates,
+                settings.lease_namespace or _own_namespace(),
+                client,
+                writer,
+                exposition.registry,
+            )
+        lead = partial(_all, (controller.lead, *([keeper.lead] if keeper else [])))
         # What has been made by now stays: no collection has to walk it again.
         gc.collect()
         gc.freeze()
         with drain_on_signals(drain):
             _announce(settings, plain)
             return await serve_plain(
-                health_app(_conditions(controller, election), exposition),
+                health_app(_conditions(controller, election, keeper), exposition),
                 plain=plain,
                 drain=drain,
                 background=(
                     controller.run,
-                    partial(election.run, controller.lead) if election else controller.lead,
+                    partial(election.run, lead) if election else lead,
                 ),
             )
 
@@ -144,7 +158,16 @@ def _always() -> bool:
     return True
 
 
-def _conditions(controller: Controller, election: Election | None) -> Conditions:
+async def _all(works: Sequence[Callable[[], Coroutine[Any, Any, None]]]) -> None:
+    """What is done while this process leads, all at once, until cancelled."""
+    async with asyncio.TaskGroup() as group:
+        for work in works:
+            group.create_task(work())
+
+
+def _conditions(
+    controller: Controller, election: Election | None, keeper: Keeper | None
+) -> Conditions:
     def of(informer: Informer) -> Condition:
         return synced(informer.cache, informer.reflector)
 
@@ -156,6 +179,8 @@ def _conditions(controller: Controller, election: Election | None) -> Conditions
         return Condition(ready=True, reason=f"{election.holder or 'nobody'} leads{error}")
 
     found = {informer.resource: partial(of, informer) for informer in controller.informers.all}
+    if keeper:
+        found["certificates"] = partial(condition, keeper)
     return {**found, "leader": leader}
 
 

@@ -1,0 +1,1 @@
+"""The keeper of the webhook's certificates: the edge around certs.rotation."""

@@ -1,0 +1,188 @@
+"""Keeps an installation's certificates: looks, does the one thing that is next, looks again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from datetime import UTC, datetime
+from random import Random
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from certs.rotation import KeepAuthority, KeepServing, Publish, Wait, phase, step
+from webhook.controller.certificates.carry_out import carry_out
+from webhook.controller.certificates.quarrel import Quarrel, cause
+from webhook.controller.certificates.trouble import in_words, kind_of
+from webhook.errors import ClusterError, NotLeading
+from webhook.kube.backoff import Backoff
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from typing import NoReturn
+
+    from certs.rotation import Terms
+    from webhook.controller.certificates.carry_out import Writes
+    from webhook.controller.certificates.metrics import CertificateMetrics
+    from webhook.controller.certificates.observe import Observer, Seen
+    from webhook.controller.certificates.places import Installation
+
+_logger = logging.getLogger(__name__)
+
+# Seconds. The wall clock decides what is due, and no timer follows it through a suspended machine
+# or a clock that is set. A watch may have missed what undoes our work, too.
+LONGEST_REST: Final = 60.0
+# Several changes come together: what a `kubectl apply` writes, say.
+GATHER: Final = 0.1
+# The first pause after a conflict: somebody else is at it, and has one write to do.
+CONFLICT: Final = 0.1
+_OBJECTS: Final = {KeepAuthority: "authority", KeepServing: "serving", Publish: "bundle"}
+
+
+class Rest(NamedTuple):
+    """How long to rest, in seconds, and whether a change ends it before."""
+
+    seconds: float
+    wakes: bool = False
+
+
+class Keeper:
+    """Looks after the certificates of one installation while this process leads.
+
+    Two that both believe to lead do no harm: each write holds for the version that was read.
+    `clock` is the wall clock, in UTC. `watch` runs beside it, and calls what it is given whenever
+    something has changed; without it a change is seen within a minute.
+    """
+
+    def __init__(
+        self,
+        observer: Observer,
+        writes: Writes,
+        installation: Installation,
+        terms: Terms,
+        metrics: CertificateMetrics,
+        *,
+        watch: Callable[[Callable[[], None]], Coroutine[None, None, NoReturn]] | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        steady_clock: Callable[[], float] = time.monotonic,
+        random: Random | None = None,
+    ) -> None:
+        self._observer = observer
+        self._writes = writes
+        self._installation = installation
+        self._terms = terms
+        self._metrics = metrics
+        self._watch = watch
+        self._clock = clock
+        self._steady_clock = steady_clock
+        self._random = random or Random()  # noqa: S311 (spreads load, keeps no secret)
+        self._backoff = Backoff(self._random)
+        self._conflicts = Backoff(self._random, first=CONFLICT)
+        self._quarrel = Quarrel()
+        self._changed = asyncio.Event()
+        self._leading = False
+        self._settled = False
+        self._says = "not looked at yet"
+        self._trouble = ""
+
+    @property
+    def ready(self) -> bool:
+        """False while this process leads and has never yet been through with a look."""
+        # What was right once stays ready: an API server that is away is no fault of ours.
+        return not self._leading or self._settled or not self._trouble
+
+    @property
+    def reason(self) -> str:
+        """What the certificates are in the middle of, what is waited for, what went wrong last."""
+        if not self._leading:
+            return "kept by whoever leads"
+        return f"{self._says}; {self._trouble}" if self._trouble else self._says
+
+    async def lead(self) -> None:
+        """Go on until cancelled."""
+        self._leading = True
+        try:
+            async with asyncio.TaskGroup() as group:
+                if self._watch:
+                    group.create_task(self._watch(self._changed.set))
+                group.create_task(self._keep())
+        finally:
+            self._leading = False
+            self._metrics.unknown()
+
+    async def _keep(self) -> NoReturn:
+        while True:
+            self._changed.clear()
+            await self._rest(await self.look())
+
+    async def _rest(self, rest: Rest) -> None:
+        if not rest.wakes:
+            await asyncio.sleep(rest.seconds)
+            return
+        try:
+            async with asyncio.timeout(rest.seconds):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+        await asyncio.sleep(GATHER)
+
+    async def look(self) -> Rest:
+        """Look, and write at most one thing. Raises nothing but cancellation."""
+        try:
+            seen = await self._observer.observe()
+            self._metrics.saw(seen.observed)
+            rest = await self._act(seen)
+        except ClusterError as error:
+            return self._failed(error)
+        except NotLeading as error:
+            # Whoever leads now goes on.
+            self._trouble = str(error)
+            return Rest(self._backoff.next())
+        except Exception:
+            # A bug here must not take the runs with it.
+            self._trouble = "this is a bug, see the log"
+            _logger.exception("certificates cannot be looked after: this is a bug")
+            return Rest(self._backoff.next())
+        self._backoff.reset()
+        self._conflicts.reset()
+        return rest
+
+    async def _act(self, seen: Seen) -> Rest:
+        now = self._clock()
+        due = step(seen.observed, now, self._terms)
+        in_phase = phase(seen.observed.authority)
+        self._says = f"{in_phase}: {due.why}"
+        if isinstance(due, Wait):
+            self._says += f", until {due.until.isoformat(timespec='seconds')}"
+            self._trouble = ""
+            self._settled = True
+            seconds = (due.until - now).total_seconds()
+            return Rest(min(max(seconds, 0.0), LONGEST_REST), wakes=True)
+        kept = _OBJECTS[type(due)]
+        of = cause(due, seen.observed)
+        if pause := self._quarrel.pause(of, self._steady_clock()):
+            return self._undone(kept, due.why, self._quarrel.times(of), pause)
+        await carry_out(due, seen, self._installation, self._writes)
+        self._quarrel.wrote(of, self._steady_clock())
+        self._metrics.wrote(kept)
+        _logger.info("certificates: %s written: %s", kept, due.why, extra={"phase": in_phase})
+        return Rest(0.0)
+
+    def _undone(self, kept: str, why: str, times: int, pause: float) -> Rest:
+        self._trouble = (
+            f"{kept} was written {times} times ({why}), and somebody undoes it each time: look at"
+            f" the managedFields of the object for who that is; next in {pause:.0f} s"
+        )
+        self._metrics.failed("undone")
+        _logger.warning("certificates: %s", self._trouble)
+        return Rest(pause)
+
+    def _failed(self, error: ClusterError) -> Rest:
+        kind = kind_of(error)
+        self._metrics.failed(kind)
+        if kind == "conflict":
+            _logger.debug("certificates: somebody was quicker: %s", error)
+            return Rest(self._conflicts.next())
+        pause = max(self._backoff.next(), min(error.retry_after or 0.0, LONGEST_REST))
+        self._trouble = in_words(error)
+        _logger.warning("certificates: %s; again in %.1f s", self._trouble, pause)
+        return Rest(pause)

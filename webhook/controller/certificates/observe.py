@@ -1,0 +1,100 @@
+"""Looks at everything that a rotation depends on, live, in the order that makes it safe."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+from certs.kept import Authority, Serving
+from certs.rotation import Observed
+from webhook.controller.certificates import endpoints
+from webhook.controller.certificates.presented import serial_number, serial_numbers
+from webhook.controller.certificates.published import bundles
+from webhook.controller.certificates.secrets import asks, data_of
+from webhook.errors import ClusterError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from webhook.controller.certificates.endpoints import Address
+    from webhook.controller.certificates.places import Installation, Place
+    from webhook.kube.client import Client
+
+_SERVICE_LABEL: Final = "kubernetes.io/service-name"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was observed, and the objects as they were read, for their versions."""
+
+    observed: Observed
+    authority: Mapping[str, Any] | None
+    serving: Mapping[str, Any] | None
+    configurations: tuple[tuple[Place, Mapping[str, Any]], ...]
+
+
+class Observer:
+    """Observes one installation. `ask` tells the serial number that a replica presents."""
+
+    def __init__(
+        self,
+        client: Client,
+        installation: Installation,
+        *,
+        ask: Callable[[Address], Awaitable[int | None]] | None = None,
+    ) -> None:
+        self._client = client
+        self._installation = installation
+        self._ask = ask or partial(serial_number, server_name=installation.server_name)
+
+    async def observe(self) -> Seen:
+        """Read everything once. Raises ClusterError.
+
+        The authority is read last (see certs.rotation.Observed): what is published or issued by it
+        is then never older than the object that it is written over.
+        """
+        configurations, replicas = await asyncio.gather(self._configurations(), self._replicas())
+        serving = await self._secret(self._installation.serving)
+        authority = await self._secret(self._installation.authority)
+        published = (
+            bundle
+            for _, configuration in configurations
+            for bundle in bundles(configuration, self._installation).values()
+        )
+        observed = Observed(
+            Authority.read(data_of(authority)),
+            Serving.read(data_of(serving)),
+            tuple(published),
+            replicas,
+            renew_authority=asks(authority),
+            renew_leaf=asks(serving),
+        )
+        return Seen(observed, authority, serving, configurations)
+
+    async def _configurations(self) -> tuple[tuple[Place, Mapping[str, Any]], ...]:
+        found = [(place, await self._get(place.path)) for place in self._installation.places]
+        return tuple((place, each) for place, each in found if each is not None)
+
+    async def _replicas(self) -> tuple[int | None, ...]:
+        # Some thousand endpoints would be some hundred slices; there are three.
+        listing = await self._client.list(
+            f"/apis/discovery.k8s.io/v1/namespaces/{self._installation.namespace}/endpointslices",
+            lambda each: each,
+            query={"labelSelector": f"{_SERVICE_LABEL}={self._installation.service}"},
+        )
+        found = endpoints.serving(listing.items, self._installation.port)
+        return await serial_numbers(found, self._ask)
+
+    async def _secret(self, name: str) -> Mapping[str, Any] | None:
+        return await self._get(self._installation.secret(name))
+
+    async def _get(self, path: str) -> Mapping[str, Any] | None:
+        try:
+            return await self._client.get(path)
+        except ClusterError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return None
