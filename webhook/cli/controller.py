@@ -103,6 +103,13 @@ from webhook.cli.certificate_options import certificate_options
     help="Runs that are worked on at the same time.",
 )
 @certificate_options
+@click.option(
+    "--webhook-configuration",
+    default="",
+    metavar="NAME",
+    help="Put the rules of this MutatingWebhookConfiguration back when the time of `fairlead "
+    "disable` is over. Default: leave it alone.",
+)
 @click.option("--host", default="", help="Address to listen on. Default: every one, IPv4 and IPv6.")
 @click.option(
     "--health-port",
@@ -135,6 +142,7 @@ def command(
     certificates: bool,
     certificate_settle: float,
     certificate_names: tuple[str, ...],
+    webhook_configuration: str,
     host: str,
     health_port: int,
     log_level: str,
@@ -148,7 +156,7 @@ def command(
 
     \b
     In a cluster:
-      fairlead controller --certificates
+      fairlead controller --certificates --webhook-configuration fairlead
 
     \b
     On this machine, against a sandbox (`fairlead sandbox up` does it):
@@ -180,6 +188,7 @@ def command(
         burst=burst,
         workers=workers,
         certificates=Certificates(certificate_settle, certificate_names) if certificates else None,
+        webhook_configuration=webhook_configuration,
         host=host,
         health_port=health_port,
     )

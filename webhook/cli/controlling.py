@@ -14,6 +14,7 @@ from webhook.cli.cluster_facts import synced
 from webhook.cli.keeping import Certificates, condition, make_keeper
 from webhook.controller.controller import Controller
 from webhook.controller.metrics import ControllerMetrics
+from webhook.controller.resumption import Resumption
 from webhook.kube.client import connect
 from webhook.kube.config import SERVICE_ACCOUNT
 from webhook.kube.election import Election
@@ -58,6 +59,7 @@ class Settings:
     burst: int
     workers: int
     certificates: Certificates | None
+    webhook_configuration: str
     host: str
     health_port: int
 
@@ -122,7 +124,12 @@ async def _run(settings: Settings, plain: socket.socket) -> bool:
                 writer,
                 exposition.registry,
             )
-        lead = partial(_all, (controller.lead, *([keeper.lead] if keeper else [])))
+        works: list[Callable[[], Coroutine[Any, Any, None]]] = [controller.lead]
+        if keeper:
+            works.append(keeper.lead)
+        if settings.webhook_configuration:
+            works.append(Resumption(client, writer, name=settings.webhook_configuration).lead)
+        lead = partial(_all, works)
         # What has been made by now stays: no collection has to walk it again.
         gc.collect()
         gc.freeze()
