@@ -51,6 +51,12 @@ ROTATE: Final = f"{GROUP}/rotate"
 DISABLED_UNTIL: Final = f"{GROUP}/disabled-until"
 DISABLED_RULES: Final = f"{GROUP}/disabled-rules"
 
+# ValidatingAdmissionPolicies: pods that a webhook which may be ignored let through, tolerations
+# added later, and who may have the controller make pods.
+STAMP_GUARD: Final = "fairlead-stamp"
+TOLERATIONS_GUARD: Final = "fairlead-tolerations"
+RUN_AUTHORS_GUARD: Final = "fairlead-run-authors"
+
 # The resource of the Run kind.
 RUN_KIND: Final = "Run"
 RUNS: Final = "runs"

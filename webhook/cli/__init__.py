@@ -17,6 +17,7 @@ COMMANDS = {
     "controller": "Run the controller of Runs.",
     "demo": "Show the webhook at work, with or without a cluster.",
     "explain": "Why a pod gets what it gets, policy by policy and field by field.",
+    "guard": "Print admission policies that hold what the webhook alone cannot.",
     "mutate": "What pods would become, without a cluster.",
     "run": "Runs: what they would become, how they are, and what they write.",
     "sandbox": "A real Kubernetes control plane on this machine.",

@@ -1,0 +1,112 @@
+"""Who may have the controller make pods: the guard of Runs beside the real API server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from subprocess import CompletedProcess
+
+import pytest
+
+from tests.cluster.guards import guarded, type_warnings
+from tests.cluster.rooms import Room
+from tests.cluster.scenes import play, run_manifest
+from webhook import names
+from webhook.guards import run_authors
+from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.kubectl import Kubectl
+
+pytest_plugins = ["tests.cluster.run_fixtures"]
+
+# May write Runs and nothing else; may create pods, too.
+RUNS_ONLY = "runs-only"
+MAKER = "maker"
+REFUSED = "may not create pods in namespace"
+
+
+def as_user(
+    user: str, room: Room, *command: str, stdin: str | None = None
+) -> CompletedProcess[str]:
+    """kubectl as somebody else."""
+    return room.kubectl.run(*command, "--as", user, stdin=stdin)
+
+
+@pytest.fixture
+def room(run_api: ControlPlane, cluster_kubectl: Kubectl, namespace: str) -> Room:
+    """A namespace where one may write Runs only, and another may create pods, too."""
+    room = Room(run_api, cluster_kubectl.within(namespace), namespace)
+    verbs = "--verb=create,update,patch,delete,get"
+    room.kubectl("create", "role", RUNS_ONLY, verbs, f"--resource=runs.{names.GROUP}")
+    room.kubectl("create", "role", MAKER, "--verb=create", "--resource=pods")
+    for user in (RUNS_ONLY, MAKER):
+        room.kubectl(
+            "create", "rolebinding", f"{user}-runs", f"--role={RUNS_ONLY}", f"--user={user}"
+        )
+    room.kubectl("create", "rolebinding", MAKER, f"--role={MAKER}", f"--user={MAKER}")
+    return room
+
+
+@pytest.fixture
+def guard(room: Room) -> Iterator[None]:
+    """The guard is in force."""
+    manifest = json.dumps(run_manifest("probe"))
+
+    def in_effect() -> bool:
+        done = as_user(RUNS_ONLY, room, "create", "--dry-run=server", "-f", "-", stdin=manifest)
+        return REFUSED in done.stderr
+
+    with guarded(room.plane, run_authors.documents(), in_effect):
+        yield
+
+
+@pytest.mark.usefixtures("guard")
+def test_an_author_must_be_allowed_to_create_the_pods(room: Room) -> None:
+    """At creation and when the spec changes; the message says what is missing, and the cure."""
+    assert type_warnings(room.plane, names.RUN_AUTHORS_GUARD) == []
+    manifest = json.dumps(run_manifest("mine", suspend=True))
+    refused = as_user(RUNS_ONLY, room, "create", "-f", "-", stdin=manifest)
+    assert refused.returncode == 1
+    assert f"{RUNS_ONLY} {REFUSED} {room.name}" in refused.stderr
+    assert "ask its admins for the right to create pods" in refused.stderr
+    made = as_user(MAKER, room, "create", "-f", "-", stdin=manifest)
+    assert (made.returncode, made.stderr) == (0, "")
+    resume = ("patch", "run", "mine", "--type=merge", "-p", '{"spec":{"suspend":false}}')
+    assert REFUSED in as_user(RUNS_ONLY, room, *resume).stderr
+    assert as_user(MAKER, room, *resume).returncode == 0
+
+
+@pytest.mark.usefixtures("guard")
+def test_what_makes_no_pods_is_nobody_s_concern(room: Room) -> None:
+    """Metadata, a deletion; the garbage collector, which may create no pod, takes its finalizer."""
+    room.create(run_manifest("mine"))
+    label = as_user(RUNS_ONLY, room, "label", "run", "mine", "team=a")
+    assert (label.returncode, label.stderr) == (0, "")
+    room.create(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                "name": "owned",
+                "ownerReferences": [
+                    {
+                        "apiVersion": names.API_VERSION,
+                        "kind": names.RUN_KIND,
+                        "name": "mine",
+                        "uid": room.kubectl.json("get", "run", "mine")["metadata"]["uid"],
+                        "blockOwnerDeletion": True,
+                    }
+                ],
+            },
+        }
+    )
+    cascade = ("--cascade=foreground", "--wait=false")
+    assert as_user(RUNS_ONLY, room, "delete", "run", "mine", *cascade).returncode == 0
+    room.kubectl("wait", "--for=delete", "run/mine", "--timeout=120s")
+
+
+@pytest.mark.usefixtures("guard", "controller")
+def test_the_controller_is_not_hindered(room: Room) -> None:
+    """It writes the status, which is a resource of its own, and makes the pods."""
+    scene = play(room, "runs", framework="jax", replicas={"worker": {"count": 2}})
+    scene.until_running("worker-0", "worker-1")
+    scene.until_phase("Running")

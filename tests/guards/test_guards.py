@@ -1,0 +1,145 @@
+"""The guards are made of the same marks and classes as all else, and those that ship are fresh."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from webhook import names
+from webhook.cli import fairlead
+from webhook.guards import run_authors, stamp, tolerations
+from webhook.interception import DEFAULT_SOURCES, chosen, webhooks
+from webhook.sources import SOURCES
+
+Json = dict[str, Any]
+ROOT = Path(__file__).parents[2]
+CLASSES = sorted(
+    path
+    for path in (ROOT / "policies/capacity").glob("*.yaml")
+    if not path.name.endswith(".test.yaml")
+)
+# What ships, and the command that makes it anew.
+SHIPPED: dict[str, list[str]] = {
+    "base/run-authors.yaml": ["authors"],
+    "components/guard-stamp-warn/stamp.yaml": ["stamp"],
+    "components/guard-stamp-deny/stamp.yaml": ["stamp", "--action", "deny"],
+    "components/guard-tolerations/tolerations.yaml": [
+        "tolerations",
+        *(word for path in CLASSES for word in ("--policies", str(path.relative_to(ROOT)))),
+    ],
+}
+ALL = [source.name for source in SOURCES]
+MARKS = [mark for source in SOURCES for mark in source.marks]
+
+
+def printed(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
+    """What `fairlead guard` prints, if it succeeds."""
+    monkeypatch.chdir(ROOT)
+    result = CliRunner().invoke(fairlead, ["guard", *arguments], prog_name="fairlead")
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_guards_that_ship_are_fresh(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Each file in manifests/ is what its command prints."""
+    command = SHIPPED[name]
+    assert (ROOT / "manifests" / name).read_text() == printed(monkeypatch, *command), (
+        f"run: fairlead guard {' '.join(command)} > manifests/{name}"
+    )
+
+
+def test_each_guard_has_its_name_and_a_message_with_the_cure() -> None:
+    """Whoever is refused reads no policy: what to do is in what kubectl prints."""
+    entries = webhooks()
+    guards = {
+        names.STAMP_GUARD: stamp.documents(entries, deny=True)[0],
+        names.TOLERATIONS_GUARD: tolerations.documents(entries, MARKS, ["k"])[0],
+        names.RUN_AUTHORS_GUARD: run_authors.documents()[0],
+    }
+    for name, guard in guards.items():
+        assert guard["metadata"]["name"] == name
+        assert guard["spec"]["failurePolicy"] == "Fail"
+        for validation in guard["spec"]["validations"]:
+            assert validation["reason"] == "Forbidden"
+            assert validation.get("message") or validation.get("messageExpression")
+
+
+def test_a_guard_means_the_very_pods_that_the_webhook_is_sent() -> None:
+    """A binding for each entry, with that entry's selectors, whatever sources are chosen."""
+    for sources in (DEFAULT_SOURCES, ("mlrun", "polyaxon"), ALL):
+        entries = webhooks(sources, only_namespaces=["research"])
+        marks = [mark for source in chosen(sources) for mark in source.marks]
+        for policy, *bindings in (
+            stamp.documents(entries, deny=False),
+            tolerations.documents(entries, marks, ["k"]),
+        ):
+            assert len({each["metadata"]["name"] for each in bindings}) == len(entries)
+            for entry, binding in zip(entries, bindings, strict=True):
+                assert binding["spec"]["policyName"] == policy["metadata"]["name"]
+                selected = binding["spec"]["matchResources"]
+                for selector in ("namespaceSelector", "objectSelector"):
+                    assert selected[selector] == entry[selector]
+
+
+def test_warning_and_denying_are_two_actions_of_one_policy() -> None:
+    """So that one can be tried before the other, and neither differs in what it sees."""
+    warned, denied = (stamp.documents(webhooks(), deny=deny) for deny in (False, True))
+    assert warned[0] == denied[0]
+    assert {tuple(each["spec"]["validationActions"]) for each in warned[1:]} == {("Warn", "Audit")}
+    assert {tuple(each["spec"]["validationActions"]) for each in denied[1:]} == {("Deny",)}
+
+
+def test_every_taint_of_the_classes_that_ship_is_guarded() -> None:
+    """Also those of providers that this cluster does not have: nobody misses their tolerations."""
+    (policy, *_) = yaml.safe_load_all(
+        (ROOT / "manifests/components/guard-tolerations/tolerations.yaml").read_text()
+    )
+    expression = policy["spec"]["variables"][0]["expression"]
+    taints = [
+        taint["key"]
+        for path in CLASSES
+        for document in yaml.safe_load_all(path.read_text())
+        for shape in document["spec"].get("nodes", ())
+        for taint in shape.get("taints", ())
+    ]
+    assert len(set(taints)) >= 5
+    assert all(f'"{key}"' in expression for key in taints)
+
+
+def test_classes_without_a_taint_leave_nothing_to_guard(tmp_path: Path) -> None:
+    """A guard that refuses nothing would only look like one."""
+    (tmp_path / "one.yaml").write_text(
+        "apiVersion: fairlead.dev/v1alpha1\n"
+        "kind: CapacityClass\n"
+        "metadata: {name: spot}\n"
+        "spec: {nodes: [{labels: {pool: spot}}]}\n"
+    )
+    result = CliRunner().invoke(fairlead, ["guard", "tolerations", "--policies", str(tmp_path)])
+    assert result.exit_code == 1
+    assert "no capacity class with a taint" in str(result.exception)
+
+
+def test_the_guards_are_for_sources_and_namespaces_of_one_s_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As the webhook was installed."""
+    text = printed(monkeypatch, *("stamp", "--source", "mlrun", "--only-namespace", "research"))
+    _, binding = yaml.safe_load_all(text)
+    assert binding["metadata"]["name"] == "fairlead-stamp-mlrun-0"
+    selected = binding["spec"]["matchResources"]
+    assert {"key": "mlrun/class", "operator": "Exists"} in selected["objectSelector"][
+        "matchExpressions"
+    ]
+    assert selected["namespaceSelector"]["matchExpressions"][-1]["values"] == ["research"]
+    text = printed(
+        monkeypatch,
+        *("tolerations", "--policies", "policies/capacity/plain.yaml", "--exempt", "a:queue"),
+    )
+    policy = next(iter(yaml.safe_load_all(text)))
+    (condition,) = policy["spec"]["matchConditions"]
+    assert '"a:queue"' in condition["expression"]

@@ -1,0 +1,1 @@
+"""ValidatingAdmissionPolicies that hold what a mutating webhook alone cannot."""

@@ -1,0 +1,101 @@
+"""The shape of a ValidatingAdmissionPolicy and of its bindings, and how CEL writes a value.
+
+Source: k8s.io/api/admissionregistration/v1. Fields that the API server would fill in are written
+out, so that what is applied is what is stored.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.placement.shapes import JsonObject
+
+_API_VERSION: Final = "admissionregistration.k8s.io/v1"
+
+
+def policy(
+    name: str,
+    *,
+    group: str,
+    version: str,
+    resource: str,
+    operations: Sequence[str],
+    validations: Sequence[JsonObject],
+    variables: Mapping[str, str] | None = None,
+    conditions: Mapping[str, str] | None = None,
+) -> JsonObject:
+    """A policy over the objects of one resource, subresources left out.
+
+    `variables` and `conditions` are CEL by name. An expression that fails counts as one that does
+    not hold: a guard that cannot tell does not let pass.
+    """
+    rule = {
+        "apiGroups": [group],
+        "apiVersions": [version],
+        "operations": list(operations),
+        "resources": [resource],
+        "scope": "Namespaced",
+    }
+    spec: JsonObject = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "matchPolicy": "Equivalent",
+            "namespaceSelector": {},
+            "objectSelector": {},
+            "resourceRules": [rule],
+        },
+    }
+    if conditions:
+        spec["matchConditions"] = _named(conditions)
+    if variables:
+        spec["variables"] = _named(variables)
+    spec["validations"] = list(validations)
+    return {
+        "apiVersion": _API_VERSION,
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def binding(policy_name: str, actions: Sequence[str]) -> JsonObject:
+    """The binding of a policy to all that it matches, under the policy's own name."""
+    return {
+        "apiVersion": _API_VERSION,
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": policy_name},
+        "spec": {"policyName": policy_name, "validationActions": list(actions)},
+    }
+
+
+def bindings(
+    policy_name: str, entries: Sequence[Mapping[str, Any]], actions: Sequence[str]
+) -> list[JsonObject]:
+    """One binding for each entry of a MutatingWebhookConfiguration, with that entry's selectors.
+
+    So a guard means the very pods that the webhook is sent, and no pod twice.
+    """
+    bound = []
+    for entry in entries:
+        one = binding(policy_name, actions)
+        one["metadata"]["name"] = f"{policy_name}-{entry['name'].partition('.')[0]}"
+        one["spec"]["matchResources"] = {
+            "matchPolicy": "Equivalent",
+            "namespaceSelector": entry["namespaceSelector"],
+            "objectSelector": entry["objectSelector"],
+        }
+        bound.append(one)
+    return bound
+
+
+def literal(value: object) -> str:
+    """A string, or a list of strings, as CEL writes it."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _named(expressions: Mapping[str, str]) -> list[JsonObject]:
+    return [{"name": name, "expression": text} for name, text in expressions.items()]
