@@ -1,0 +1,159 @@
+"""What of manifests/ is made from the code: the webhook's entries, and a component a source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from webhook import names
+from webhook.interception import DEFAULT_SOURCES, absent, entry_name, present, webhooks
+from webhook.marks import Source
+from webhook.sources import SOURCES
+
+Json = dict[str, Any]
+ROOT: Final = Path(__file__).parents[2]
+MANIFESTS: Final = ROOT / "manifests"
+CONFIGURATION: Final = {"kind": "MutatingWebhookConfiguration", "name": names.WEBHOOK_CONFIGURATION}
+OTHERS: Final = tuple(source for source in SOURCES if source.name not in DEFAULT_SOURCES)
+_MADE: Final = "# Made by `make manifests` from webhook/{}; do not edit.\n"
+_OURS: Final = webhooks()[0]
+
+
+def files() -> Mapping[str, str]:
+    """Every generated file's text, by its path below manifests/."""
+    found = {"base/interception.yaml": _text("interception.py", _configuration())}
+    for source in OTHERS:
+        for name, text in _component(source).items():
+            found[f"components/source-{source.name}/{name}"] = text
+    return found
+
+
+def _configuration() -> Json:
+    """Without caBundle: that field is the certificates' keeper's, who applies it alone."""
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": CONFIGURATION["kind"],
+        "metadata": {"name": names.WEBHOOK_CONFIGURATION},
+        "webhooks": webhooks(),
+    }
+
+
+def _component(source: Source) -> Mapping[str, str]:
+    """The files of a source's component.
+
+    Whatever components were there before it: first every entry that there is excludes the
+    source's marks, then the source's own entries are added, each of which excludes the marks of
+    its own that come after it. So the entries exclude each other in every set and every order.
+    """
+    return {
+        "kustomization.yaml": _about(source) + _text("sources.py", _entries(source)),
+        "marks/kustomization.yaml": _text("sources.py", _exclusions(source)),
+        "marks/marks.yaml": _text("sources.py", *map(_mark, _slots(source), source.marks)),
+    }
+
+
+def _about(source: Source) -> str:
+    marks = ", ".join(map(str, source.marks))
+    return f"# Pods of {source.system} are sent to the webhook too: those with {marks}.\n"
+
+
+def _slots(source: Source) -> list[str]:
+    return [f"{source.name}-{number}" for number, _ in enumerate(source.marks)]
+
+
+def _mark(slot: str, mark: Any) -> Json:
+    return {
+        "apiVersion": "kustomize.fairlead.dev/v1",
+        "kind": "Mark",
+        # Kustomize reads it, and leaves it out of what it writes.
+        "metadata": {"name": slot, "annotations": {"config.kubernetes.io/local-config": "true"}},
+        "absent": absent(mark),
+    }
+
+
+def _exclusions(source: Source) -> Json:
+    """Every entry that is there by now gets the negation of each of the source's marks.
+
+    A path that selects a list's element by a field that no element has makes a new one; that the
+    element is then replaced as a whole takes the field away again.
+    """
+    return {
+        **_kind("Component"),
+        "resources": ["marks.yaml"],
+        "replacements": [
+            {
+                "source": {"kind": "Mark", "name": slot, "fieldPath": "absent"},
+                "targets": [
+                    _target(f"webhooks.*.objectSelector.matchExpressions.[slot={slot}]"),
+                ],
+            }
+            for slot in _slots(source)
+        ],
+    }
+
+
+def _entries(source: Source) -> Json:
+    """The source's entries; what is not of their marks they have from Fairlead's own entry."""
+    marks = source.marks
+    own = [entry_name(source.name, number) for number, _ in enumerate(marks)]
+    patch = [
+        {
+            "op": "add",
+            "path": "/webhooks/-",
+            "value": {
+                "name": name,
+                "objectSelector": {
+                    "matchExpressions": [present(mark), *map(absent, marks[number + 1 :])]
+                },
+            },
+        }
+        for number, (name, mark) in enumerate(zip(own, marks, strict=True))
+    ]
+    return {
+        **_kind("Component"),
+        "components": ["marks"],
+        "patches": [{"target": CONFIGURATION, "patch": _dumped(patch)}],
+        "replacements": [
+            {
+                "source": {**CONFIGURATION, "fieldPath": f"webhooks.[name={_OURS['name']}].{key}"},
+                "targets": [_target(*(f"webhooks.[name={name}].{key}" for name in own))],
+            }
+            for key in _OURS
+            if key not in ("name", "objectSelector")
+        ],
+    }
+
+
+def _kind(kind: str) -> Json:
+    return {"apiVersion": "kustomize.config.k8s.io/v1alpha1", "kind": kind}
+
+
+def _target(*paths: str) -> Json:
+    return {"select": CONFIGURATION, "fieldPaths": list(paths), "options": {"create": True}}
+
+
+def _text(module: str, *documents: Json) -> str:
+    return _MADE.format(module) + "---\n".join(map(_dumped, documents))
+
+
+def _dumped(document: object) -> str:
+    return yaml.dump(document, Dumper=_Plain, sort_keys=False, width=100)
+
+
+class _Plain(yaml.SafeDumper):
+    """Writes what is there twice twice, and text of several lines as it stands."""
+
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002
+        """Always."""
+        return True
+
+
+def _block(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Plain.add_representer(str, _block)

@@ -1,0 +1,27 @@
+"""What is made from the code is fresh."""
+
+from __future__ import annotations
+
+from tests.manifests.generated import MANIFESTS, files
+
+
+def test_every_generated_file_is_fresh() -> None:
+    """`make manifests` makes them anew."""
+    stale = [
+        name
+        for name, text in files().items()
+        if not (MANIFESTS / name).exists() or (MANIFESTS / name).read_text() != text
+    ]
+    assert stale == [], "run: make manifests"
+
+
+def test_no_component_is_left_of_a_source_that_is_gone() -> None:
+    """Nor a file of one."""
+    components = MANIFESTS / "components"
+    found = {
+        str(path.relative_to(MANIFESTS))
+        for folder in components.glob("source-*")
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+    assert found == {name for name in files() if name.startswith("components/source-")}
