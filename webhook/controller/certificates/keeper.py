@@ -35,6 +35,7 @@ LONGEST_REST: Final = 60.0
 GATHER: Final = 0.1
 # The first pause after a conflict: somebody else is at it, and has one write to do.
 CONFLICT: Final = 0.1
+FOLLOWS: Final = "kept by whoever leads"
 _OBJECTS: Final = {KeepAuthority: "authority", KeepServing: "serving", Publish: "bundle"}
 
 
@@ -81,7 +82,7 @@ class Keeper:
         self._changed = asyncio.Event()
         self._leading = False
         self._settled = False
-        self._says = "not looked at yet"
+        self._says = FOLLOWS
         self._trouble = ""
 
     @property
@@ -93,13 +94,12 @@ class Keeper:
     @property
     def reason(self) -> str:
         """What the certificates are in the middle of, what is waited for, what went wrong last."""
-        if not self._leading:
-            return "kept by whoever leads"
         return f"{self._says}; {self._trouble}" if self._trouble else self._says
 
     async def lead(self) -> None:
         """Go on until cancelled."""
         self._leading = True
+        self._says = "not looked at yet"
         try:
             async with asyncio.TaskGroup() as group:
                 if self._watch:
@@ -107,6 +107,7 @@ class Keeper:
                 group.create_task(self._keep())
         finally:
             self._leading = False
+            self._says, self._trouble = FOLLOWS, ""
             self._metrics.unknown()
 
     async def _keep(self) -> NoReturn:
