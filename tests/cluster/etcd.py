@@ -45,6 +45,23 @@ def pods_created(plane: ControlPlane, namespace: str, prefix: str) -> int:
     raise SandboxError("etcd ended its history early")
 
 
+def read(plane: ControlPlane, begin: str, end: str, *, limit: int) -> list[dict[str, Any]]:
+    """The first entries whose keys are in [begin, end): key and value are in base64."""
+    body = {"key": _encoded(begin), "range_end": _encoded(end), "limit": str(limit)}
+    entries: list[dict[str, Any]] = _call(plane, "/v3/kv/range", body).get("kvs", [])
+    return entries
+
+
+def erase(plane: ControlPlane, begin: str, end: str) -> None:
+    """Delete every entry whose key is in [begin, end), past the API server."""
+    body = {"key": _encoded(begin), "range_end": _encoded(end)}
+    _call(plane, "/v3/kv/deleterange", body)
+
+
+def _encoded(key: str) -> str:
+    return base64.b64encode(key.encode()).decode()
+
+
 def _events(answer: dict[str, Any]) -> list[dict[str, Any]]:
     result = answer.get("result")
     if result is None or result.get("canceled"):

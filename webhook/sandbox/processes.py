@@ -82,6 +82,11 @@ class Process:
         """Its process id."""
         return self._popen.pid
 
+    @property
+    def exit_code(self) -> int | None:
+        """None while it lives; negative is the signal that killed it."""
+        return self._popen.poll()
+
     def check(self) -> None:
         """Raise SandboxError with the end of its log if it has exited."""
         code = self._popen.poll()
