@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test test-unit test-laws fuzz test-cluster lint format lock bench clean
+.PHONY: help demo test test-unit test-laws fuzz test-cluster lint format lock bench manifests clean
 
 help:
 	@echo 'make demo     set up, then show the webhook at work'
@@ -13,6 +13,7 @@ help:
 	@echo 'make lint     ruff, mypy, import-linter'
 	@echo 'make format   let ruff rewrite the code'
 	@echo 'make bench    measure, and rewrite the tables of docs/benchmarks.md'
+	@echo 'make manifests  write anew what of manifests/ is made from the code'
 	@echo 'make lock     resolve the dependencies anew'
 	@echo 'make clean    remove what the above made in this folder'
 
@@ -57,11 +58,22 @@ format: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m tests.bench
 
+# What kustomize reads, and then what it makes, for `fairlead install`.
+manifests: CAPACITY = $(filter-out %.test.yaml,$(sort $(wildcard policies/capacity/*.yaml)))
+manifests: $(STAMP)
+	$(BIN)/fairlead schema crd > manifests/crds/runs.fairlead.dev.yaml
+	$(BIN)/fairlead guard authors > manifests/base/run-authors.yaml
+	$(BIN)/fairlead guard stamp > manifests/components/guard-stamp-warn/stamp.yaml
+	$(BIN)/fairlead guard stamp --action deny > manifests/components/guard-stamp-deny/stamp.yaml
+	$(BIN)/fairlead guard tolerations $(addprefix --policies ,$(CAPACITY)) > manifests/components/guard-tolerations/tolerations.yaml
+	$(BIN)/python -m tests.manifests
+
 lock:
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet 'uv>=0.9,<1'
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group build -c requirements-dev.lock -o requirements-build.lock
 
 clean:
 	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import shutil
+import sys
 
+from tests.manifests import rendered
 from tests.manifests.generated import MANIFESTS, files
+from webhook.sandbox.binaries import obtain_kubectl
+from webhook.sandbox.progress import Lines
 
 
 def main() -> None:
-    """Write what is made, and take away the components that are made no longer."""
+    """Write what is made of the code, then what kustomize makes of the whole."""
     for stale in (MANIFESTS / "components").glob("source-*"):
         shutil.rmtree(stale)
     for name, text in files().items():
         path = MANIFESTS / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+    rendered.write(obtain_kubectl(Lines(sys.stderr)))
 
 
 if __name__ == "__main__":

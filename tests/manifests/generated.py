@@ -18,17 +18,22 @@ ROOT: Final = Path(__file__).parents[2]
 MANIFESTS: Final = ROOT / "manifests"
 CONFIGURATION: Final = {"kind": "MutatingWebhookConfiguration", "name": names.WEBHOOK_CONFIGURATION}
 OTHERS: Final = tuple(source for source in SOURCES if source.name not in DEFAULT_SOURCES)
-_MADE: Final = "# Made by `make manifests` from webhook/{}; do not edit.\n"
+_MADE: Final = "# Made by `make manifests` from {}; do not edit.\n"
 _OURS: Final = webhooks()[0]
 
 
 def files() -> Mapping[str, str]:
     """Every generated file's text, by its path below manifests/."""
-    found = {"base/interception.yaml": _text("interception.py", _configuration())}
+    found = {"base/interception.yaml": written("webhook/interception.py", _configuration())}
     for source in OTHERS:
         for name, text in _component(source).items():
             found[f"components/source-{source.name}/{name}"] = text
     return found
+
+
+def written(source: str, *documents: Json) -> str:
+    """YAML documents as a file that is made of `source`."""
+    return _MADE.format(source) + "---\n".join(map(_dumped, documents))
 
 
 def _configuration() -> Json:
@@ -49,9 +54,11 @@ def _component(source: Source) -> Mapping[str, str]:
     its own that come after it. So the entries exclude each other in every set and every order.
     """
     return {
-        "kustomization.yaml": _about(source) + _text("sources.py", _entries(source)),
-        "marks/kustomization.yaml": _text("sources.py", _exclusions(source)),
-        "marks/marks.yaml": _text("sources.py", *map(_mark, _slots(source), source.marks)),
+        "kustomization.yaml": _about(source) + written("webhook/sources.py", _entries(source)),
+        "marks/kustomization.yaml": written("webhook/sources.py", _exclusions(source)),
+        "marks/marks.yaml": written(
+            "webhook/sources.py", *map(_mark, _slots(source), source.marks)
+        ),
     }
 
 
@@ -133,10 +140,6 @@ def _kind(kind: str) -> Json:
 
 def _target(*paths: str) -> Json:
     return {"select": CONFIGURATION, "fieldPaths": list(paths), "options": {"create": True}}
-
-
-def _text(module: str, *documents: Json) -> str:
-    return _MADE.format(module) + "---\n".join(map(_dumped, documents))
 
 
 def _dumped(document: object) -> str:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import yaml
+
 from tests.manifests.generated import MANIFESTS, files
+from tests.manifests.rendered import RENDERED, rendered
 
 
 def test_every_generated_file_is_fresh() -> None:
@@ -25,3 +30,14 @@ def test_no_component_is_left_of_a_source_that_is_gone() -> None:
         if path.is_file()
     }
     assert found == {name for name in files() if name.startswith("components/source-")}
+
+
+def test_what_fairlead_install_applies_is_what_kustomize_makes(kubectl_path: Path) -> None:
+    """`make manifests` makes it anew; compared as objects, for kubectls write differently."""
+    wanted = rendered(kubectl_path)
+    found = {
+        path.name: list(yaml.load_all(path.read_text(), Loader=yaml.CSafeLoader))
+        for path in RENDERED.iterdir()
+    }
+    stale = [name for name in {*wanted, *found} if wanted.get(name) != found.get(name)]
+    assert stale == [], "run: make manifests"

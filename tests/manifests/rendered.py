@@ -1,0 +1,31 @@
+"""What kustomize makes of each overlay, as files of the package, for `fairlead install`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from tests.manifests.generated import ROOT, written
+from tests.manifests.kustomize import OVERLAYS, Json, of_kind, overlay
+
+RENDERED: Final = ROOT / "webhook" / "installation" / "rendered"
+DEFINITION: Final = "CustomResourceDefinition"
+
+
+def rendered(kubectl: Path) -> Mapping[str, list[Json]]:
+    """The objects of each file; the definitions, which every overlay has, once for all."""
+    found = {
+        f"{name}.yaml": [each for each in overlay(kubectl, name) if each["kind"] != DEFINITION]
+        for name in OVERLAYS
+    }
+    return {"crds.yaml": of_kind(overlay(kubectl, "default"), DEFINITION), **found}
+
+
+def write(kubectl: Path) -> None:
+    """Write every file, and take away what is of no overlay."""
+    RENDERED.mkdir(parents=True, exist_ok=True)
+    for stale in RENDERED.iterdir():
+        stale.unlink()
+    for name, objects in rendered(kubectl).items():
+        (RENDERED / name).write_text(written("manifests", *objects))
