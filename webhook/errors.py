@@ -10,6 +10,7 @@ FairleadError
 ├── NotSynced             what a decision needs is not known yet: answered with 503
 ├── NotLeading            something was to be written without holding the lease: it was not
 ├── ClusterError          the API server could not be reached, or refused
+├── InstallationError     an installation could not be made, changed or taken away
 └── SandboxError          the local control plane could not be built, started or stopped
 """
 
@@ -97,6 +98,10 @@ class ClusterError(FairleadError):
         self.reason = reason
         self.retry_after = retry_after
         super().__init__(message)
+
+
+class InstallationError(FairleadError):
+    """An installation is not as it was asked for; the text says what is missing, and the cure."""
 
 
 class SandboxError(FairleadError):

@@ -50,6 +50,8 @@ ROTATE: Final = f"{GROUP}/rotate"
 # (RFC 3339), and the rules to be put back, as a JSON object of lists by the webhook's name.
 DISABLED_UNTIL: Final = f"{GROUP}/disabled-until"
 DISABLED_RULES: Final = f"{GROUP}/disabled-rules"
+# Annotation of the ConfigMap of policies: a digest of what `fairlead install` put into it.
+POLICIES_APPLIED: Final = f"{GROUP}/policies-applied"
 
 # ValidatingAdmissionPolicies: pods that a webhook which may be ignored let through, tolerations
 # added later, and who may have the controller make pods.
@@ -97,6 +99,8 @@ WORKER_ZERO_LEADS: Final = frozenset({"jax"})
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 DAEMON_SET_CONTROLLER: Final = "system:serviceaccount:kube-system:daemon-set-controller"
 MIRROR_POD: Final = "kubernetes.io/config.mirror"
+# Nodes are authenticated as users of such names (the node authorizer wants it so).
+NODE_USERS: Final = "system:node:"
 # On a pod: the container that `kubectl logs` takes; on our own pods the main container.
 DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
 OS_LABEL: Final = "kubernetes.io/os"

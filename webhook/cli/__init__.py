@@ -16,8 +16,11 @@ COMMANDS = {
     "completion": "Print the shell code that completes this command.",
     "controller": "Run the controller of Runs.",
     "demo": "Show the webhook at work, with or without a cluster.",
+    "disable": "Send no pods to the webhook for a time.",
+    "enable": "Send pods to the webhook again.",
     "explain": "Why a pod gets what it gets, policy by policy and field by field.",
     "guard": "Print admission policies that hold what the webhook alone cannot.",
+    "install": "Put Fairlead into a cluster, or bring it up to date.",
     "mutate": "What pods would become, without a cluster.",
     "run": "Runs: what they would become, how they are, and what they write.",
     "sandbox": "A real Kubernetes control plane on this machine.",
@@ -25,6 +28,7 @@ COMMANDS = {
     "serve": "Run the admission webhook.",
     "sources": "The marks by which pods of each system are known.",
     "test": "Run policy tests from files.",
+    "uninstall": "Take Fairlead out of a cluster.",
 }
 
 

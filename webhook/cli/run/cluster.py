@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import difflib
-import os
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
 from webhook import names
+from webhook.cli.cluster_options import cluster_options, usual_kubeconfig
 from webhook.errors import ClusterError, FairleadError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
 
     from webhook.kube.client import Client
 
@@ -43,17 +43,7 @@ def target_options(function: Callable[..., None]) -> Callable[..., None]:
         metavar="NAME",
         help="The Run's namespace. Default: that of the kubeconfig's context.",
     )
-    kubeconfig = click.option(
-        "--kubeconfig",
-        type=click.Path(dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="The cluster. Default: $KUBECONFIG, else ~/.kube/config, else the cluster that this "
-        "pod runs in.",
-    )
-    context = click.option(
-        "--context", default="", metavar="NAME", help="A context of the kubeconfig."
-    )
-    return namespace(kubeconfig(context(function)))
+    return namespace(cluster_options(function))
 
 
 @asynccontextmanager
@@ -67,12 +57,6 @@ async def connected(target: Target) -> AsyncIterator[tuple[Client, str]]:
     namespace = target.namespace or default_namespace(kubeconfig, context=target.context)
     async with connect(kubeconfig, context=target.context) as client:
         yield client, namespace
-
-
-def usual_kubeconfig() -> Path | None:
-    """Where kubectl looks last; None if $KUBECONFIG is set, or there is no such file."""
-    usual = Path.home() / ".kube" / "config"
-    return usual if not os.environ.get("KUBECONFIG") and usual.is_file() else None
 
 
 def pods_path(namespace: str) -> str:

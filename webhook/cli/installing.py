@@ -1,0 +1,46 @@
+"""What `fairlead install` reads of the person's files, and how it says why it does not go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from webhook.errors import UnreadableInput
+
+if TYPE_CHECKING:
+    from webhook.installation.patience import NotInTime
+    from webhook.kube.client import Client
+
+
+def files_of(folder: Path) -> dict[str, str]:
+    """The policy files of a folder, by the names that they shall have in a ConfigMap.
+
+    They are read as the webhook will read them. Raises InvalidDocuments with every finding, or
+    UnreadableInput if there is none, or two would have one name.
+    """
+    from webhook.policy.load import load
+    from webhook.server.folder import read_folder
+
+    found = read_folder(folder)
+    if not found:
+        raise UnreadableInput([f"{folder}: no policies there (*.yaml, *.yml, *.json)"])
+    load(found)
+    files: dict[str, str] = {}
+    for path, content in found.items():
+        # A ConfigMap has no folders.
+        relative = Path(path).relative_to(folder) if folder.is_dir() else Path(Path(path).name)
+        name = "-".join(relative.parts)
+        if name in files:
+            raise UnreadableInput([f"{path}: another file becomes {name} too; rename one of them"])
+        files[name] = content.decode()
+    return files
+
+
+async def explain(client: Client, error: NotInTime) -> None:
+    """Say on stderr what was waited for, and all that is wrong, each with its cure."""
+    click.secho("error: ", fg="red", bold=True, nl=False, err=True)
+    click.echo(str(error), err=True)
+    click.echo("\n`fairlead doctor` tells what is wrong.", err=True)
+    del client

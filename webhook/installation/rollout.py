@@ -1,0 +1,116 @@
+"""How far a Deployment has come, and why its pods do not run: from what the API server says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    Json = Mapping[str, Any]
+
+_IMAGE: Final = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
+
+
+class Trouble(NamedTuple):
+    """Why a pod does not run, in the cluster's words, and what to do."""
+
+    what: str
+    cure: str
+
+
+def missing(deployment: Json) -> str:
+    """What is missing until all its pods are new and available; "" if nothing is.
+
+    The rules are those of `kubectl rollout status` (k8s.io/kubectl, DeploymentStatusViewer).
+    """
+    name = deployment["metadata"]["name"]
+    wanted = deployment["spec"].get("replicas", 1)
+    status = deployment.get("status") or {}
+    if status.get("observedGeneration", 0) < deployment["metadata"].get("generation", 0):
+        return f"Deployment {name} has not been looked at yet"
+    updated = status.get("updatedReplicas", 0)
+    if updated < wanted:
+        return f"Deployment {name} has {updated} of {wanted} new pods"
+    if status.get("replicas", 0) > updated:
+        return f"Deployment {name} has {status['replicas'] - updated} old pods still"
+    available = status.get("availableReplicas", 0)
+    if available < wanted:
+        return f"Deployment {name} has {available} of {wanted} pods available"
+    return ""
+
+
+def troubles(deployment: Json, pods: Iterable[Json]) -> Iterator[Trouble]:
+    """Why it has not come further, each reason once; `pods` are those of its namespace."""
+    name, namespace = deployment["metadata"]["name"], deployment["metadata"]["namespace"]
+    for condition in (deployment.get("status") or {}).get("conditions") or ():
+        if condition["type"] == "ReplicaFailure" and condition["status"] == "True":
+            yield Trouble(
+                f"no pod of {name} can be created: {condition.get('message', '')}",
+                "read what the message names: a ResourceQuota, Pod Security, or a webhook of "
+                "somebody else's",
+            )
+    labels = deployment["spec"]["selector"]["matchLabels"].items()
+    own = [pod for pod in pods if labels <= (pod["metadata"].get("labels") or {}).items()]
+    said: set[Trouble] = set()
+    for pod in own:
+        found = _of_pod(pod, f"kubectl -n {namespace}", namespace)
+        if found and found not in said:
+            said.add(found)
+            yield found
+
+
+def is_ready(pod: Json) -> bool:
+    """Whether the kubelet says that the pod is ready."""
+    return _condition(pod, "Ready").get("status") == "True"
+
+
+def _of_pod(pod: Json, kubectl: str, namespace: str) -> Trouble | None:
+    name = pod["metadata"]["name"]
+    if is_ready(pod) or pod["metadata"].get("deletionTimestamp"):
+        return None
+    scheduled = _condition(pod, "PodScheduled")
+    if scheduled.get("status") == "False":
+        return Trouble(
+            f"a pod waits for a node: {scheduled.get('message', 'no reason given')}",
+            f"{kubectl} describe pod {name}; Fairlead's own pods never go to spot nodes",
+        )
+    for container in (pod.get("status") or {}).get("containerStatuses") or ():
+        if waiting := (container.get("state") or {}).get("waiting"):
+            return _waiting(waiting, f"{kubectl} logs {name} --previous", name)
+    if (pod.get("status") or {}).get("phase") != "Running":
+        return Trouble(f"pod {name} does not run yet", f"{kubectl} describe pod {name}")
+    port = _health_port(pod)
+    return Trouble(
+        f"pod {name} runs, and is not ready",
+        f"kubectl get --raw /api/v1/namespaces/{namespace}/pods/{name}:{port}/proxy/readyz "
+        "says what it waits for",
+    )
+
+
+def _waiting(waiting: Json, logs: str, name: str) -> Trouble:
+    reason, message = waiting.get("reason", ""), waiting.get("message", "")
+    if reason in _IMAGE:
+        return Trouble(
+            f"the image cannot be had ({reason}): {message}",
+            "give one that the nodes can pull: fairlead install --image REGISTRY/fairlead:TAG",
+        )
+    if reason == "CrashLoopBackOff":
+        return Trouble("the program ends as soon as it is started (CrashLoopBackOff)", logs)
+    return Trouble(
+        f"pod {name} waits: {reason} {message}".strip(),
+        f"{logs.split(' logs ')[0]} describe pod {name}",
+    )
+
+
+def _health_port(pod: Json) -> int:
+    for container in pod["spec"]["containers"]:
+        for port in container.get("ports") or ():
+            if port.get("name") == "health":
+                return int(port["containerPort"])
+    return 8081
+
+
+def _condition(pod: Json, kind: str) -> Json:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return next((each for each in conditions if each["type"] == kind), {})
