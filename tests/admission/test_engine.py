@@ -73,12 +73,14 @@ OWNED: Json = {
             names.DAEMON_SET_CONTROLLER,
             "placed",
         ),
-        ({"annotations": {names.MIRROR_POD: "x"}}, "node", "left-alone"),
+        ({"annotations": {names.MIRROR_POD: "x"}}, "system:node:a", "left-alone"),
+        ({"annotations": {names.MIRROR_POD: "x"}}, "", "left-alone"),
+        ({"annotations": {names.MIRROR_POD: "x"}}, "somebody", "placed"),
         ({"ownerReferences": "nonsense"}, "", "placed"),
     ],
 )
 def test_who_keeps_their_placement(metadata: Json, user: str, result: str) -> None:
-    """The request's user tells, for an owner reference can be forged; offline it is believed."""
+    """The request's user tells, for what a pod says can be forged; offline it is believed."""
     decision = answer(pod(metadata), user=user)
     assert decision.result == result
     if result == "left-alone":

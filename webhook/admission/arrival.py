@@ -33,7 +33,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """The pod (a v1.Pod). `user` is empty offline: an owner reference is then believed."""
+    """The pod (a v1.Pod). `user` is empty offline: what the pod says of itself is then believed."""
 
     pod: JsonObject
     namespace: str
@@ -43,9 +43,11 @@ class Arrival:
 
 def keeps_placement(arrival: Arrival, placement: PodPlacement) -> str:
     """Why the pod is left alone whatever the policies say, or an empty string."""
-    if names.MIRROR_POD in placement.annotations:
+    # An annotation and an owner reference can be forged, the user of the request cannot.
+    if names.MIRROR_POD in placement.annotations and (
+        not arrival.user or arrival.user.startswith(names.NODE_USERS)
+    ):
         return "mirror pod: it is its node's own"
-    # An owner reference can be forged, the user of the request cannot.
     if arrival.user in ("", names.DAEMON_SET_CONTROLLER) and _owned_by_daemon_set(arrival.pod):
         return "made by the DaemonSet controller, which goes by its own template"
     return ""
