@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import webhook
+from webhook import names
 from webhook.cli.cluster_facts import synced
 from webhook.cli.keeping import Certificates, condition, make_keeper
 from webhook.controller.controller import Controller
@@ -120,6 +121,7 @@ async def _run(settings: Settings, plain: socket.socket) -> bool:
             keeper = make_keeper(
                 settings.certificates,
                 settings.lease_namespace or _own_namespace(),
+                settings.webhook_configuration or names.WEBHOOK_CONFIGURATION,
                 client,
                 writer,
                 exposition.registry,

@@ -13,7 +13,7 @@ from certs.rotation import Terms
 from webhook.controller.certificates.keeper import Keeper
 from webhook.controller.certificates.metrics import CertificateMetrics
 from webhook.controller.certificates.observe import Observer
-from webhook.controller.certificates.places import Installation
+from webhook.controller.certificates.places import Installation, mutating
 from webhook.controller.certificates.watch import watch
 from webhook.server.readiness import Condition
 
@@ -35,12 +35,13 @@ class Certificates:
 def make_keeper(
     settings: Certificates,
     namespace: str,
+    configuration: str,
     client: Client,
     writer: Writer,
     registry: CollectorRegistry,
 ) -> Keeper:
-    """The keeper for the installation in `namespace`."""
-    installation = Installation(namespace)
+    """The keeper for the installation in `namespace`, which publishes in this configuration."""
+    installation = Installation(namespace, places=(mutating(configuration),))
     return Keeper(
         Observer(client, installation),
         writer,

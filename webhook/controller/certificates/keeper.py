@@ -183,7 +183,11 @@ class Keeper:
         if kind == "conflict":
             _logger.debug("certificates: somebody was quicker: %s", error)
             return Rest(self._conflicts.next())
+        words = in_words(error)
+        if words != self._trouble:
+            # Something else: what was wrong before has been put right.
+            self._backoff.reset()
+        self._trouble = words
         pause = max(self._backoff.next(), min(error.retry_after or 0.0, LONGEST_REST))
-        self._trouble = in_words(error)
         _logger.warning("certificates: %s; again in %.1f s", self._trouble, pause)
         return Rest(pause)

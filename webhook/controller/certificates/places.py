@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from webhook import names
+from webhook.kube import named
 
 API_VERSION: Final = "admissionregistration.k8s.io/v1"
 
@@ -57,7 +58,7 @@ class Installation:
     @property
     def secrets(self) -> str:
         """The path of the namespace's Secrets."""
-        return f"/api/v1/namespaces/{self.namespace}/secrets"
+        return named.secrets(self.namespace)
 
     def secret(self, name: str) -> str:
         """The path of one of them."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import binascii
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from typing import TYPE_CHECKING, Any, Final
 
 from certs import kept
 from webhook import names
+from webhook.kube import named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,8 +30,7 @@ _OURS: Final = frozenset(
 
 def data_of(secret: Mapping[str, Any] | None) -> dict[str, bytes]:
     """What a Secret holds; nothing if it is absent."""
-    held = (secret or {}).get("data") or {}
-    return {str(key): _decoded(text) for key, text in held.items()}
+    return named.data_of(secret or {})
 
 
 def asks(secret: Mapping[str, Any] | None) -> bool:
@@ -78,10 +77,3 @@ def _complete(kind: str, data: Mapping[str, bytes]) -> Mapping[str, bytes]:
 
 def _encoded(data: Mapping[str, bytes]) -> dict[str, str]:
     return {key: b64encode(value).decode() for key, value in data.items()}
-
-
-def _decoded(text: object) -> bytes:
-    try:
-        return b64decode(str(text or ""), validate=True)
-    except binascii.Error:
-        return b""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from webhook.kube.cache import Cache
-from webhook.kube.reflector import Reflector
+from webhook.kube.named import Named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,11 +13,6 @@ if TYPE_CHECKING:
 
     from webhook.controller.certificates.places import Installation
     from webhook.kube.client import Client
-
-
-class _Watched(NamedTuple):
-    collection: str
-    name: str
 
 
 async def watch(
@@ -30,16 +24,15 @@ async def watch(
     but its version: the authority's key must not lie about in a cache.
     """
     objects = [
-        _Watched(installation.secrets, installation.authority),
-        _Watched(installation.secrets, installation.serving),
-        *(_Watched(place.collection, place.name) for place in installation.places),
+        (installation.secrets, installation.authority),
+        (installation.secrets, installation.serving),
+        *((place.collection, place.name) for place in installation.places),
     ]
     async with asyncio.TaskGroup() as group:
-        for each in objects:
-            cache: Cache[str] = Cache(_version)
-            cache.subscribe(lambda _: changed())
-            query = {"fieldSelector": f"metadata.name={each.name}"}
-            group.create_task(Reflector(client, each.collection, cache, query=query).run())
+        for collection, name in objects:
+            watched = Named(client, collection, name, _version)
+            watched.subscribe(lambda _: changed())
+            group.create_task(watched.run())
     raise AssertionError("reflectors run until they are cancelled")
 
 
