@@ -125,7 +125,7 @@ def step(observed: Observed, now: datetime, terms: Terms) -> Step:
             # Clients may have seen it wiped: they need their time again.
             return KeepAuthority(replace(authority, published_since=None), "the bundle was changed")
         return Publish(bundle, "clients have another bundle")
-    if authority.signing and authority.signing.check().not_valid_after_utc > now:
+    if authority.signing and _valid(authority.signing.check(), now):
         leaf, why = _leaf(observed, authority.signing, now, terms)
         if why or leaf is None:
             return KeepServing(_issued(authority.signing, bundle, now, terms), why)
@@ -164,6 +164,8 @@ def _outdated(authority: Authority, observed: Observed, now: datetime) -> str:
         return "there is no authority that signs"
     if observed.renew_authority:
         return "somebody asked for a new authority"
+    if not _valid(authority.signing.check(), now):
+        return "the authority is not valid now"
     if renewal_due(authority.signing.check(), now):
         return "the authority's renewal is due"
     return ""
@@ -182,6 +184,8 @@ def _leaf(
         return leaf, "the leaf has other names"
     if observed.renew_leaf:
         return leaf, "somebody asked for a new leaf"
+    if not _valid(leaf, now):
+        return leaf, "the leaf is not valid now"
     if renewal_due(leaf, now):
         return leaf, "the leaf's renewal is due"
     return leaf, ""
@@ -201,7 +205,8 @@ def _promote(authority: Authority, staged: Pair, now: datetime, terms: Terms) ->
     promoted = Authority(signing=staged, retiring=retiring)
     if not retiring:
         return KeepAuthority(promoted, "no leaf is served that another one vouches for")
-    if authority.published_since is None:
+    if authority.published_since is None or authority.published_since > now:
+        # In the future if it was noted by a clock that ran ahead: nobody waits for that.
         return KeepAuthority(
             replace(authority, published_since=now), "the staged authority is published"
         )
@@ -232,6 +237,11 @@ def _retire(authority: Authority, observed: Observed, now: datetime, terms: Term
 def _next_renewal(observed: Observed, authority: Authority) -> datetime:
     pairs = (authority.signing, observed.serving and observed.serving.leaf)
     return min(renewal_time(pair.check()) for pair in pairs if pair)
+
+
+def _valid(certificate: x509.Certificate, now: datetime) -> bool:
+    # Not yet, if whoever made it had a clock that ran ahead.
+    return certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc
 
 
 def _issued_at(leaf: x509.Certificate) -> datetime:
