@@ -3,8 +3,9 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+AUDIT := .venv-audit
 
-.PHONY: help demo test test-unit test-laws fuzz test-cluster lint format lock bench manifests clean
+.PHONY: help demo test test-unit test-laws fuzz test-cluster lint format lock audit sbom bench manifests clean
 
 help:
 	@echo 'make demo     set up, then show the webhook at work'
@@ -15,6 +16,8 @@ help:
 	@echo 'make bench    measure, and rewrite the tables of docs/benchmarks.md'
 	@echo 'make manifests  write anew what of manifests/ is made from the code'
 	@echo 'make lock     resolve the dependencies anew'
+	@echo 'make audit    hold the locks against the known vulnerabilities'
+	@echo 'make sbom     write dist/fairlead.cdx.json, the bill of materials of the lock'
 	@echo 'make clean    remove what the above made in this folder'
 
 $(STAMP): pyproject.toml requirements.lock requirements-dev.lock
@@ -74,6 +77,21 @@ lock:
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group build -c requirements-dev.lock -o requirements-build.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group audit -o requirements-audit.lock
+
+$(AUDIT)/.installed: requirements-audit.lock
+	@test -x $(AUDIT)/bin/python || $(PYTHON) -m venv $(AUDIT)
+	$(AUDIT)/bin/python -m pip install --quiet --require-hashes -r requirements-audit.lock
+	@touch $@
+
+# Exit code 1: known vulnerabilities. 2: the data could not be reached, so nothing is known.
+audit: $(STAMP) $(AUDIT)/.installed
+	$(BIN)/python -m tools.audit $(AUDIT)/bin/pip-audit requirements.lock requirements-dev.lock
+
+sbom: $(STAMP)
+	@mkdir -p dist
+	$(BIN)/python -m tools.sbom > dist/fairlead.cdx.json
+	@echo 'dist/fairlead.cdx.json'
 
 clean:
-	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(AUDIT) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
