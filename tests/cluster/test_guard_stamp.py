@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -16,7 +16,7 @@ from tests.cluster.rooms import NewNamespace, Room, is_stamped
 from webhook import names
 from webhook.guards import stamp
 from webhook.interception import webhooks
-from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.control_plane import ControlPlane, free_ports
 from webhook.sandbox.webhook import start_webhook
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
@@ -27,7 +27,8 @@ kind: PlacementPolicy
 metadata: {name: arch}
 spec: {defaults: {nodeSelector: {kubernetes.io/arch: amd64}}}
 """
-CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/open"
+NAME = "may-be-ignored"
+CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 
 
 def create(room: Room, manifest: Json, *options: str) -> CompletedProcess[str]:
@@ -36,20 +37,36 @@ def create(room: Room, manifest: Json, *options: str) -> CompletedProcess[str]:
 
 
 @contextmanager
-def open_webhook(room: Room, policy_folder: Path) -> Iterator[Callable[[], None]]:
-    """A webhook for the room under `failurePolicy: Ignore`; what is yielded kills it."""
-    webhook = start_webhook(room.plane, policy_folder, name="open", namespaces=[room.name])
+def nobody_answers(room: Room) -> Iterator[None]:
+    """The room's pods are sent where nobody listens, and admitted all the same."""
+    (port,) = free_ports(["https"]).values()
+    entries = webhooks(
+        url=f"https://127.0.0.1:{port}/mutate",
+        failure_policy="Ignore",
+        only_namespaces=[room.name],
+    )
+    room.plane.api.create(CONFIGURATIONS, {"metadata": {"name": NAME}, "webhooks": entries})
+    try:
+        yield
+    finally:
+        room.plane.api.call("DELETE", f"{CONFIGURATIONS}/{NAME}")
+
+
+@contextmanager
+def somebody_answers(room: Room, policy_folder: Path) -> Iterator[Callable[[], None]]:
+    """A webhook serves the room, and may be ignored; what is yielded kills it."""
+    webhook = start_webhook(room.plane, policy_folder, name=NAME, namespaces=[room.name])
     ignore = [
         {"op": "replace", "path": f"/webhooks/{at}/failurePolicy", "value": "Ignore"}
         for at in range(2)
     ]
     room.kubectl(
-        *("patch", "mutatingwebhookconfiguration", "open", "--type=json", "-p", json.dumps(ignore))
+        *("patch", "mutatingwebhookconfiguration", NAME, "--type=json", "-p", json.dumps(ignore))
     )
     try:
         yield lambda: room.plane.stop_component(webhook.name)
     finally:
-        room.plane.api.call("DELETE", CONFIGURATION)
+        room.plane.api.call("DELETE", f"{CONFIGURATIONS}/{NAME}")
         with suppress(KeyError):
             room.plane.stop_component(webhook.name)
 
@@ -63,29 +80,22 @@ def unstamped(room: Room) -> CompletedProcess[str]:
 def test_a_pod_of_a_run_that_was_let_through_is_seen(
     new_namespace: NewNamespace, policy_folder: Path, deny: bool
 ) -> None:
-    """While the webhook answers nobody hears of the guard; then no pod of a run slips by unsaid.
+    """While nobody answers no pod of a run slips by unsaid; no other pod ever hears of the guard.
 
-    No other pod hears of it either way. An author who writes the stamp himself passes: it guards
-    against outages.
+    While somebody does, nobody hears of it. It guards against outages: an author who writes the
+    stamp himself passes.
     """
     room = new_namespace({})
     entries = webhooks(only_namespaces=[room.name])
-    guard = guarded(
-        room.plane,
-        stamp.documents(entries, deny=deny),
-        # Before there is a webhook, no pod has a stamp.
-        lambda: names.STAMP_GUARD in unstamped(room).stderr,
-    )
-    with guard, open_webhook(room, policy_folder) as kill:
+    documents = stamp.documents(entries, deny=deny, configuration=NAME)
+
+    def seen() -> bool:
+        return names.STAMP_GUARD in unstamped(room).stderr
+
+    with ExitStack() as silence, ExitStack() as stack:
+        silence.enter_context(nobody_answers(room))
+        stack.enter_context(guarded(room.plane, documents, seen))
         assert type_warnings(room.plane, names.STAMP_GUARD) == []
-        up = create(room, pod("up"))
-        assert (up.returncode, up.stderr) == (0, "")
-        # Its pods are left alone, and stamped with the reason.
-        room.create(workload("DaemonSet", "agent"))
-        room.kubectl("rollout", "status", "daemonset/agent", "--timeout=60s")
-        room.kubectl("delete", "daemonset", "agent", "--wait=false")
-        kill()
-        until("the webhook is gone", lambda: names.STAMP_GUARD in unstamped(room).stderr)
         down = create(room, pod("down"))
         assert "Fairlead's webhook did not answer" in down.stderr
         assert "fairlead doctor" in down.stderr
@@ -95,9 +105,25 @@ def test_a_pod_of_a_run_that_was_let_through_is_seen(
         assert (unmarked.returncode, unmarked.stderr) == (0, "")
         forged = create(room, pod("forged", annotations={names.PLACEMENT: "{}"}))
         assert (forged.returncode, forged.stderr) == (0, "")
+
+        silence.close()
+        kill = stack.enter_context(somebody_answers(room, policy_folder))
+        up = create(room, pod("up"))
+        assert (up.returncode, up.stderr) == (0, "")
+        # Its pods are left alone, and stamped with the reason.
+        room.create(workload("DaemonSet", "agent"))
+        room.kubectl("rollout", "status", "daemonset/agent", "--timeout=60s")
+        room.kubectl("delete", "daemonset", "agent", "--wait=false")
+        kill()
+        until("the guard is in effect as before", seen)
+        # For the worst night: who disables the webhook wants pods created unplaced.
+        disabled = f"{names.DISABLED_UNTIL}=2099-01-01T00:00:00Z"
+        room.kubectl("annotate", "mutatingwebhookconfiguration", NAME, disabled)
+        until("the guard is off", lambda: unstamped(room).stderr == "")
     found = {each["metadata"]["name"]: each for each in room.pods()}
     assert ("down" in found) is not deny
     assert is_stamped(found["up"])
+    assert not is_stamped(found["unmarked"])
     (annotations,) = room.audited("down")
     assert any(key.startswith("failed-open.mutation.webhook") for key in annotations)
     if not deny:
@@ -113,10 +139,10 @@ def test_a_namespace_that_is_placed_as_a_whole_is_guarded_too(
     plain = pod("plain", labels={})
     guard = guarded(
         control_plane,
-        stamp.documents(entries, deny=True),
+        stamp.documents(entries, deny=True, configuration=NAME),
         lambda: names.STAMP_GUARD in create(room, plain, "--dry-run=server").stderr,
     )
-    with guard:
+    with nobody_answers(room), guard:
         system = Room(room.plane, room.kubectl.within("kube-system"), "kube-system")
         assert create(room, plain).returncode == 1
         until("both bindings are known", lambda: unstamped(room).returncode == 1)

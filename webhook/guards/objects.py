@@ -27,11 +27,12 @@ def policy(
     validations: Sequence[JsonObject],
     variables: Mapping[str, str] | None = None,
     conditions: Mapping[str, str] | None = None,
+    parameter_kind: str = "",
 ) -> JsonObject:
     """A policy over the objects of one resource, subresources left out.
 
     `variables` and `conditions` are CEL by name. An expression that fails counts as one that does
-    not hold: a guard that cannot tell does not let pass.
+    not hold: a guard that cannot tell does not let pass. `parameter_kind` is of this API group.
     """
     rule = {
         "apiGroups": [group],
@@ -49,6 +50,8 @@ def policy(
             "resourceRules": [rule],
         },
     }
+    if parameter_kind:
+        spec["paramKind"] = {"apiVersion": _API_VERSION, "kind": parameter_kind}
     if conditions:
         spec["matchConditions"] = _named(conditions)
     if variables:
@@ -73,11 +76,15 @@ def binding(policy_name: str, actions: Sequence[str]) -> JsonObject:
 
 
 def bindings(
-    policy_name: str, entries: Sequence[Mapping[str, Any]], actions: Sequence[str]
+    policy_name: str,
+    entries: Sequence[Mapping[str, Any]],
+    actions: Sequence[str],
+    parameter: str = "",
 ) -> list[JsonObject]:
     """One binding for each entry of a MutatingWebhookConfiguration, with that entry's selectors.
 
-    So a guard means the very pods that the webhook is sent, and no pod twice.
+    So a guard means the very pods that the webhook is sent, and no pod twice. Without the object
+    that is named as `parameter`, if one is, the guard lets everything pass.
     """
     bound = []
     for entry in entries:
@@ -88,6 +95,8 @@ def bindings(
             "namespaceSelector": entry["namespaceSelector"],
             "objectSelector": entry["objectSelector"],
         }
+        if parameter:
+            one["spec"]["paramRef"] = {"name": parameter, "parameterNotFoundAction": "Allow"}
         bound.append(one)
     return bound
 

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 WARN: Final = ("Warn", "Audit")
 DENY: Final = ("Deny",)
+# `fairlead disable` means that pods of runs are created unplaced for a while.
+_ENABLED: Final = (
+    f"!({literal(names.DISABLED_UNTIL)} in params.metadata.?annotations.orValue({{}}))"
+)
 # Warnings of more than 256 characters may be cut, and the API server puts names before it.
 _MESSAGE: Final = (
     "no placement: Fairlead's webhook did not answer. Tell your cluster's admins, who run "
@@ -26,10 +30,16 @@ _MESSAGE: Final = (
 )
 
 
-def documents(entries: Sequence[Mapping[str, Any]], *, deny: bool) -> list[JsonObject]:
+def documents(
+    entries: Sequence[Mapping[str, Any]],
+    *,
+    deny: bool,
+    configuration: str = names.WEBHOOK_CONFIGURATION,
+) -> list[JsonObject]:
     """The policy, and a binding for each of the webhook's `entries` (`interception.webhooks`).
 
     Without `deny` such a pod is created, with a warning to its author and an audit annotation.
+    While the webhook's `configuration` is disabled, or not there, nothing is asked of any pod.
     """
     stamped = f"{literal(names.PLACEMENT)} in object.metadata.?annotations.orValue({{}})"
     guard = policy(
@@ -38,6 +48,9 @@ def documents(entries: Sequence[Mapping[str, Any]], *, deny: bool) -> list[JsonO
         version="v1",
         resource="pods",
         operations=["CREATE"],
+        parameter_kind="MutatingWebhookConfiguration",
+        conditions={"enabled": _ENABLED},
         validations=[{"expression": stamped, "message": _MESSAGE, "reason": "Forbidden"}],
     )
-    return [guard, *bindings(names.STAMP_GUARD, entries, DENY if deny else WARN)]
+    actions = DENY if deny else WARN
+    return [guard, *bindings(names.STAMP_GUARD, entries, actions, configuration)]
