@@ -12,11 +12,13 @@ from webhook.errors import FairleadError
 
 # Short helps stand here, so that `fairlead --help` imports no subcommand.
 COMMANDS = {
+    "certs": "The webhook's certificates: how they are, and new ones.",
     "check": "Validate policy files; with nodes, find policies that leave none.",
     "completion": "Print the shell code that completes this command.",
     "controller": "Run the controller of Runs.",
     "demo": "Show the webhook at work, with or without a cluster.",
     "disable": "Send no pods to the webhook for a time.",
+    "doctor": "What is wrong with an installation, and what to do.",
     "enable": "Send pods to the webhook again.",
     "explain": "Why a pod gets what it gets, policy by policy and field by field.",
     "guard": "Print admission policies that hold what the webhook alone cannot.",

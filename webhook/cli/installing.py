@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,8 +40,14 @@ def files_of(folder: Path) -> dict[str, str]:
 
 
 async def explain(client: Client, error: NotInTime) -> None:
-    """Say on stderr what was waited for, and all that is wrong, each with its cure."""
+    """Say on stderr what was waited for, and what is wrong, each with its cure."""
+    import webhook
+    from webhook.cli import doctor_text
+    from webhook.installation.doctor.diagnose import diagnose
+    from webhook.installation.doctor.reading import Reader
+
     click.secho("error: ", fg="red", bold=True, nl=False, err=True)
-    click.echo(str(error), err=True)
-    click.echo("\n`fairlead doctor` tells what is wrong.", err=True)
-    del client
+    click.echo(f"{error}\n", err=True)
+    seen = await Reader(client).read(datetime.now(UTC), webhook.__version__)
+    for line in doctor_text.lines(diagnose(seen)):
+        click.echo(line, err=True)

@@ -1,0 +1,90 @@
+"""`fairlead doctor`: what is wrong with an installation, and what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from webhook.cli.cluster_options import client_of, cluster_options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from webhook.installation.doctor.diagnose import Outcome
+
+
+@click.command("doctor")
+@click.option(
+    "-n",
+    "--namespace",
+    "namespaces",
+    multiple=True,
+    metavar="NAME",
+    help="Look for pods without a stamp here only, and try a pod here. May be repeated. Default: "
+    "every namespace; the pod is tried in default.",
+)
+@cluster_options
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="What to print.",
+)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    namespaces: tuple[str, ...],
+    kubeconfig: Path | None,
+    context: str,
+    output: str,
+) -> None:
+    """Say what is wrong with Fairlead in the cluster, and the cure for each finding.
+
+    It reads the webhook configuration, Deployments and pods, certificates (never a key), endpoints,
+    policies, permissions and versions; tries a pod of a run by dry run; and finds the pods of runs
+    that no policy was applied to, such as those that were created while the webhook did not answer.
+    Nothing is changed. An error: pods are refused or go unplaced, now or soon. A warning may become
+    one.
+
+    \b
+    Examples:
+      fairlead doctor
+      fairlead doctor -n research -n team-a
+      fairlead doctor -o json | jq '.findings[] | select(.severity == "error")'
+
+    \b
+    Exit codes:
+      0  no errors
+      1  errors, or the cluster did not answer
+      2  wrong usage
+    """
+    from webhook.cli import doctor_text
+
+    outcomes = asyncio.run(_run(namespaces, kubeconfig, context))
+    if output == "json":
+        document = doctor_text.document(outcomes)
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        for line in doctor_text.lines(outcomes):
+            click.echo(line)
+    ctx.exit(1 if doctor_text.errors(outcomes) else 0)
+
+
+async def _run(
+    namespaces: Sequence[str], kubeconfig: Path | None, context: str
+) -> Sequence[Outcome]:
+    from datetime import UTC, datetime
+
+    import webhook
+    from webhook.installation.doctor.diagnose import diagnose
+    from webhook.installation.doctor.reading import Reader
+
+    async with client_of(kubeconfig, context) as client:
+        seen = await Reader(client).read(datetime.now(UTC), webhook.__version__, namespaces)
+    return diagnose(seen)

@@ -1,0 +1,137 @@
+"""Checks of certificates: what is served, how long it lives, and who trusts it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING, Final
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+
+from certs.bundle import certificates as read_bundle
+from certs.errors import CertificateError
+from certs.kept import BUNDLE, CERTIFICATE
+from certs.life import renewal_time
+from certs.pair import read_certificate
+from webhook import names
+from webhook.installation.doctor.findings import Finding, error, warning
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from webhook.installation.doctor.seen import Seen
+
+_SECRET: Final = f"Secret {names.NAMESPACE}/{names.SERVING_SECRET}"
+# The one name that the API server checks (client-go's webhook resolver).
+SERVER_NAME: Final = f"{names.WEBHOOK}.{names.NAMESPACE}.svc"
+_LOGS: Final = f"kubectl -n {names.NAMESPACE} logs deployment/{names.CONTROLLER} | grep certificate"
+
+
+def certificates(seen: Seen) -> Iterator[Finding]:
+    """The leaf that is served can be read, has the right name, and lives long enough."""
+    if not seen.in_cluster or "the serving Secret" in seen.unread:
+        return
+    if seen.serving is None:
+        yield error(f"there is no {_SECRET}: the webhook has nothing to serve with", _LOGS)
+        return
+    try:
+        leaf = read_certificate(seen.serving.get(CERTIFICATE, b""))
+    except CertificateError as problem:
+        yield error(
+            f"{_SECRET}: {problem}",
+            f"kubectl -n {names.NAMESPACE} delete secret {names.SERVING_SECRET}: the controller "
+            "makes it anew",
+        )
+        return
+    yield from _life("the serving certificate", leaf, seen.now)
+    if SERVER_NAME not in _names(leaf):
+        yield error(
+            f"the serving certificate is not for {SERVER_NAME}, which the API server checks",
+            "fairlead certs rotate",
+        )
+    bundle = read_bundle(seen.serving.get(BUNDLE, b""))
+    if bundle and not signed_by(leaf, bundle):
+        yield error(
+            "the serving certificate is by none of the authorities beside it",
+            "fairlead certs rotate",
+        )
+    for authority in bundle:
+        yield from _life(f"the authority {authority.subject.rfc4514_string()}", authority, seen.now)
+
+
+def trust(seen: Seen) -> Iterator[Finding]:
+    """Each entry of the webhook configuration has the same bundle, and it vouches for the leaf."""
+    behind = [each for each in seen.entries if "service" in each["clientConfig"]]
+    texts: dict[str, str] = {}
+    for entry in behind:
+        text = entry["clientConfig"].get("caBundle") or ""
+        if not text:
+            yield error(
+                f"{entry['name']} has no caBundle: the API server cannot believe the webhook",
+                f"the controller writes it within seconds: {_LOGS}",
+            )
+        else:
+            texts[entry["name"]] = text
+    if len(set(texts.values())) > 1:
+        yield warning(
+            f"the caBundles of {', '.join(texts)} differ",
+            f"the controller writes one to all within seconds: {_LOGS}",
+        )
+    yield from _untrusted(seen, texts)
+
+
+def _untrusted(seen: Seen, texts: dict[str, str]) -> Iterator[Finding]:
+    try:
+        leaf = read_certificate((seen.serving or {}).get(CERTIFICATE, b""))
+    except CertificateError:
+        return
+    for name, text in texts.items():
+        try:
+            bundle = read_bundle(base64.b64decode(text))
+        except binascii.Error:
+            bundle = ()
+        if not signed_by(leaf, bundle):
+            yield error(
+                f"the caBundle of {name} does not vouch for the serving certificate",
+                f"the controller writes it anew within seconds: {_LOGS}",
+            )
+
+
+def signed_by(leaf: x509.Certificate, authorities: Sequence[x509.Certificate]) -> bool:
+    """Whether one of the authorities has signed the leaf."""
+    for authority in authorities:
+        try:
+            leaf.verify_directly_issued_by(authority)
+        except (ValueError, TypeError, InvalidSignature):
+            continue
+        return True
+    return False
+
+
+def _life(what: str, certificate: x509.Certificate, now: datetime) -> Iterator[Finding]:
+    end = certificate.not_valid_after_utc
+    begin = certificate.not_valid_before_utc
+    if now >= end:
+        yield error(
+            f"{what} expired on {end:%Y-%m-%d %H:%M} UTC", f"fairlead certs rotate; {_LOGS}"
+        )
+    elif now < begin:
+        yield error(
+            f"{what} is not valid before {begin:%Y-%m-%d %H:%M} UTC: whose clock is wrong?",
+            "see to the clocks of the nodes, then fairlead certs rotate",
+        )
+    elif now > renewal_time(certificate) + (end - begin) / 10:
+        yield warning(
+            f"{what} expires on {end:%Y-%m-%d %H:%M} UTC, and should have been renewed by now",
+            _LOGS,
+        )
+
+
+def _names(leaf: x509.Certificate) -> list[str]:
+    try:
+        found = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return []
+    return found.get_values_for_type(x509.DNSName)

@@ -1,0 +1,61 @@
+"""Checks of pods: one of a run by dry run, and those that slipped by."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from webhook.installation.doctor.findings import Finding, error, warning
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.installation.doctor.seen import Seen
+
+# How many names of pods are told for each namespace.
+_NAMED: Final = 3
+
+
+def end_to_end(seen: Seen) -> Iterator[Finding]:
+    """A pod of a run, created by dry run, comes back with a stamp."""
+    probe = seen.probe
+    if probe is None or probe.stamped or seen.configuration is None:
+        return
+    if probe.answered:
+        yield warning(
+            f"a policy refuses a plain pod of a run in {probe.namespace}: {probe.words}",
+            "is that meant? fairlead explain tells which policy, and why",
+        )
+    elif probe.failed:
+        yield error(
+            f"the API server does not reach the webhook: {probe.words}",
+            "see what is said of pods, endpoints and certificates. From a private control plane a "
+            "firewall must let it through to port 8443 of the nodes",
+        )
+    elif probe.words:
+        yield warning(
+            f"a pod of a run cannot be tried in {probe.namespace}: {probe.words}",
+            "fairlead doctor --namespace NAME tries it elsewhere",
+        )
+    elif all(each.get("rules") for each in seen.entries):
+        yield error(
+            f"a pod of a run in {probe.namespace} comes back without a stamp",
+            "do the selectors of the webhook configuration take it? kubectl get "
+            "mutatingwebhookconfiguration fairlead -o yaml",
+        )
+
+
+def unplaced(seen: Seen) -> Iterator[Finding]:
+    """No pod of a run is without a stamp."""
+    by_namespace: dict[str, list[str]] = defaultdict(list)
+    for pod in seen.unplaced:
+        by_namespace[pod.namespace].append(pod.name)
+    for namespace, found in sorted(by_namespace.items()):
+        told = ", ".join(sorted(found)[:_NAMED])
+        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        pods = "1 pod of a run has" if len(found) == 1 else f"{len(found)} pods of runs have"
+        yield warning(
+            f"in {namespace} {pods} no stamp: {told}{more}. No policy was applied to them: the "
+            "webhook did not answer, was disabled, or they were labelled later",
+            "delete them, for their controllers to create them again; a placement cannot be added",
+        )

@@ -1,0 +1,212 @@
+"""Reads of a cluster what the checks judge. Nothing is written but by dry run."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from certs.kept import BUNDLE, CERTIFICATE
+from webhook import names
+from webhook.errors import ClusterError
+from webhook.installation.choices import is_stamp_guard
+from webhook.installation.disabling import holder
+from webhook.installation.doctor.passed_by import find_unplaced
+from webhook.installation.doctor.rights import WANTED, needed
+from webhook.installation.doctor.seen import Asked, Right, Seen
+from webhook.installation.kinds import CONFIGURATION, CRD, GUARD_BINDING, key_of
+from webhook.installation.overlays import objects_of
+from webhook.installation.probe import probe
+from webhook.kube.named import data_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping, Sequence
+    from datetime import datetime
+
+    from webhook.kube.client import Client
+
+    Json = dict[str, Any]
+
+T = TypeVar("T")
+
+_IN_NAMESPACE: Final = f"namespaces/{names.NAMESPACE}"
+_AUTHORIZATION: Final = "/apis/authorization.k8s.io/v1"
+_RUNS: Final = key_of(CRD, f"{names.RUNS}.{names.GROUP}")
+# Questions that are on their way at the same time.
+_AT_ONCE: Final = 8
+
+
+class Reader:
+    """Reads one cluster once. What may not be read is noted; without an answer it raises."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._unread: dict[str, str] = {}
+
+    async def read(self, now: datetime, version: str, namespaces: Sequence[str] = ()) -> Seen:
+        """All that the checks want to see; pods of runs in these namespaces, or in all of them.
+
+        Raises ClusterError if the API server does not answer.
+        """
+        server = str((await self._client.get("/version")).get("gitVersion", ""))
+        configuration = await self._object(
+            "the webhook configuration",
+            key_of(CONFIGURATION, names.WEBHOOK_CONFIGURATION).path,
+        )
+        deployments = await self._deployments()
+        known = await self._namespaces(namespaces)
+        looked = find_unplaced(self._client, configuration, known, everywhere=not namespaces)
+        return Seen(
+            now=now,
+            version=version,
+            server=server,
+            definition=await self._object("the definition of Runs", _RUNS.path),
+            shipped=next(each for each in objects_of("default") if each["kind"] == CRD),
+            deployments=deployments,
+            pods=await self._list("Fairlead's pods", f"/api/v1/{_IN_NAMESPACE}/pods"),
+            endpoints=await self._endpoints(),
+            configuration=configuration,
+            guards=await self._guards(),
+            serving=await self._serving(),
+            leader=await self._leader(now),
+            namespaces=known,
+            unplaced=await self._tried("pods of runs", looked) or (),
+            policies=await self._policies(),
+            rights=[*await self._own_rights(), *await self._accounts_rights(deployments)],
+            probe=await probe(self._client, namespaces[0] if namespaces else "default"),
+            unread=self._unread,
+        )
+
+    async def _tried(self, what: str, answer: Awaitable[T]) -> T | None:
+        """The answer; None if it is not found, or may not be had, which is noted."""
+        try:
+            return await answer
+        except ClusterError as error:
+            if error.status is None or error.status == HTTPStatus.UNAUTHORIZED:
+                raise
+            if error.status != HTTPStatus.NOT_FOUND:
+                self._unread[what] = error.words or str(error)
+            return None
+
+    async def _object(self, what: str, path: str) -> Json | None:
+        return await self._tried(what, self._client.get(path))
+
+    async def _list(
+        self, what: str, path: str, query: Mapping[str, str] | None = None
+    ) -> list[Json]:
+        found = await self._tried(what, self._client.list(path, lambda each: each, query=query))
+        return found.items if found else []
+
+    async def _deployments(self) -> dict[str, Json]:
+        wanted = (names.CONTROLLER, names.WEBHOOK)
+        path = f"/apis/apps/v1/{_IN_NAMESPACE}/deployments"
+        found = await self._list("deployments", path)
+        return {
+            each["metadata"]["name"]: each for each in found if each["metadata"]["name"] in wanted
+        }
+
+    async def _endpoints(self) -> list[bool]:
+        slices = await self._list(
+            "endpoints",
+            f"/apis/discovery.k8s.io/v1/{_IN_NAMESPACE}/endpointslices",
+            {"labelSelector": f"kubernetes.io/service-name={names.WEBHOOK}"},
+        )
+        # Absent means ready (k8s.io/api/discovery/v1, EndpointConditions).
+        return [
+            (endpoint.get("conditions") or {}).get("ready") is not False
+            for each in slices
+            for endpoint in each.get("endpoints") or ()
+        ]
+
+    async def _guards(self) -> list[Json]:
+        binding = key_of(GUARD_BINDING, "any")
+        found = await self._list("the guards", binding.collection)
+        return [each for each in found if is_stamp_guard(binding._replace(name=_name(each)))]
+
+    async def _serving(self) -> dict[str, bytes] | None:
+        path = f"/api/v1/{_IN_NAMESPACE}/secrets/{names.SERVING_SECRET}"
+        secret = await self._object("the serving Secret", path)
+        if secret is None:
+            return None
+        # The key is nobody's business here.
+        return {k: v for k, v in data_of(secret).items() if k in (CERTIFICATE, BUNDLE)}
+
+    async def _leader(self, now: datetime) -> str:
+        leases = f"/apis/coordination.k8s.io/v1/{_IN_NAMESPACE}/leases"
+        lease = await self._object("the Lease", f"{leases}/{names.CONTROLLER}")
+        return holder(lease, now) if lease else ""
+
+    async def _namespaces(self, wanted: Sequence[str]) -> dict[str, dict[str, str]]:
+        if wanted:
+            paths = [f"/api/v1/namespaces/{name}" for name in wanted]
+            found = [await self._object(f"namespace {path}", path) for path in paths]
+        else:
+            found = [*await self._list("namespaces", "/api/v1/namespaces")]
+        return {_name(each): each["metadata"].get("labels") or {} for each in found if each}
+
+    async def _policies(self) -> dict[str, str] | None:
+        path = f"/api/v1/{_IN_NAMESPACE}/configmaps/{names.POLICIES_CONFIG_MAP}"
+        found = await self._object("the policies", path)
+        return None if found is None else dict(found.get("data") or {})
+
+    async def _own_rights(self) -> list[Asked]:
+        kind = "SelfSubjectAccessReview"
+        return await self._ask("your own rights", kind, [("", right) for right in WANTED])
+
+    async def _accounts_rights(self, deployments: Mapping[str, Json]) -> list[Asked]:
+        """What the programs that are there need, by the roles that this version ships."""
+        if names.CONTROLLER not in deployments:
+            return []
+        template = deployments[names.CONTROLLER]["spec"]["template"]["spec"]
+        keeps = any("--certificates" in (each.get("args") or ()) for each in template["containers"])
+        wanted = needed(objects_of("default" if keeps else "cert-manager"))
+        questions = [
+            (account, right)
+            for account, rights in wanted.items()
+            if account in deployments
+            for right in rights
+        ]
+        return await self._ask("the programs' rights", "SubjectAccessReview", questions)
+
+    async def _ask(
+        self, what: str, kind: str, questions: Sequence[tuple[str, Right]]
+    ) -> list[Asked]:
+        limit = asyncio.Semaphore(_AT_ONCE)
+
+        async def ask(account: str, right: Right) -> Asked | None:
+            body = {"spec": {**_account(account), "resourceAttributes": _attributes(right)}}
+            async with limit:
+                path = f"{_AUTHORIZATION}/{kind.lower()}s"
+                answer = await self._tried(what, self._client.create(path, body))
+            return Asked(account, right, answer["status"].get("allowed", False)) if answer else None
+
+        found = await asyncio.gather(*(ask(*question) for question in questions))
+        return [each for each in found if each]
+
+
+def _account(name: str) -> Json:
+    if not name:
+        return {}
+    # As the API server authenticates its tokens (k8s.io/apiserver, serviceaccount.UserInfo).
+    prefix = "system:serviceaccounts"
+    return {
+        "user": f"system:serviceaccount:{names.NAMESPACE}:{name}",
+        "groups": [prefix, f"{prefix}:{names.NAMESPACE}", "system:authenticated"],
+    }
+
+
+def _attributes(right: Right) -> dict[str, str]:
+    resource, _, subresource = right.resource.partition("/")
+    found = {
+        "verb": right.verb,
+        "group": right.group,
+        "resource": resource,
+        "subresource": subresource,
+        "name": right.name,
+        "namespace": right.namespace,
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def _name(found: Mapping[str, Any]) -> str:
+    return str(found["metadata"]["name"])

@@ -1,0 +1,78 @@
+"""Checks of permissions: of whoever asks, and of the ServiceAccounts of both programs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook import names
+from webhook.installation.doctor.findings import Finding, error, warning
+from webhook.installation.doctor.seen import Right
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from webhook.installation.doctor.seen import Seen
+
+    Json = Mapping[str, Any]
+
+_ADMISSION: Final = "admissionregistration.k8s.io"
+# What whoever looks after Fairlead wants to do, here and with the other commands.
+WANTED: Final = (
+    Right("patch", _ADMISSION, "mutatingwebhookconfigurations", names.WEBHOOK_CONFIGURATION),
+    Right("list", "", "pods"),
+    Right("list", "", "namespaces"),
+    Right("get", "", "secrets", names.SERVING_SECRET, names.NAMESPACE),
+)
+
+
+def needed(objects: Iterable[Json]) -> dict[str, list[Right]]:
+    """What each ServiceAccount needs, by its name: all that the objects' roles grant to it."""
+    roles: dict[tuple[str, str], list[Json]] = {}
+    bindings: list[Json] = []
+    for each in objects:
+        if each["kind"] in ("Role", "ClusterRole"):
+            roles[each["kind"], each["metadata"]["name"]] = each.get("rules") or []
+        elif each["kind"] in ("RoleBinding", "ClusterRoleBinding"):
+            bindings.append(each)
+    found: dict[str, list[Right]] = defaultdict(list)
+    for binding in bindings:
+        namespace = binding["metadata"].get("namespace", "")
+        rules = roles.get((binding["roleRef"]["kind"], binding["roleRef"]["name"]), [])
+        granted = [right for rule in rules for right in _of_rule(rule, namespace)]
+        for subject in binding["subjects"]:
+            if subject["kind"] == "ServiceAccount":
+                found[subject["name"]] += granted
+    return dict(found)
+
+
+def permissions(seen: Seen) -> Iterator[Finding]:
+    """Both programs may do what they need, and whoever asks could see everything."""
+    missing: dict[str, list[Right]] = defaultdict(list)
+    for asked in seen.rights:
+        if not asked.allowed:
+            missing[asked.account].append(asked.right)
+    for account, rights in sorted(missing.items()):
+        told = "; ".join(map(str, rights[:5])) + (
+            f" and {len(rights) - 5} more" * (len(rights) > 5)
+        )
+        if account:
+            yield error(
+                f"ServiceAccount {names.NAMESPACE}/{account} may not {told}",
+                "fairlead install writes its roles and bindings anew",
+            )
+        else:
+            yield warning(
+                f"you may not {told}",
+                "ask somebody with an administrator's rights to run this command",
+            )
+    for what, why in seen.unread.items():
+        yield warning(f"not checked: {what}: {why}", "run it with an administrator's rights")
+
+
+def _of_rule(rule: Json, namespace: str) -> Iterator[Right]:
+    for group in rule["apiGroups"]:
+        for resource in rule["resources"]:
+            for verb in rule["verbs"]:
+                for name in rule.get("resourceNames") or ("",):
+                    yield Right(verb, group, resource, name, namespace)

@@ -1,0 +1,92 @@
+"""What was read of a cluster, for all checks at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from webhook.installation.probe import Probe
+
+    Json = Mapping[str, Any]
+
+
+class Right(NamedTuple):
+    """One thing that somebody may want to do. Empty fields mean all, or none."""
+
+    verb: str
+    group: str
+    resource: str
+    name: str = ""
+    namespace: str = ""
+
+    def __str__(self) -> str:
+        """As `kubectl auth can-i` would have it."""
+        whole = f"{self.resource}.{self.group}" if self.group else self.resource
+        name = f" {self.name}" if self.name else ""
+        place = f" in {self.namespace}" if self.namespace else ""
+        return f"{self.verb} {whole}{name}{place}"
+
+
+class Asked(NamedTuple):
+    """Whether somebody has a right. `account` is a ServiceAccount's name; empty: who asks."""
+
+    account: str
+    right: Right
+    allowed: bool
+
+
+class Unplaced(NamedTuple):
+    """A pod of a run without a stamp."""
+
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What there is. None where it is absent; `unread` says of what that cannot be told.
+
+    version: of this program; server: the API server's gitVersion.
+    definition: of Runs in the cluster; shipped: as this version has it.
+    deployments, by name, and pods, in Fairlead's namespace.
+    endpoints: of the webhook's Service, each with whether it is ready.
+    configuration: the MutatingWebhookConfiguration; guards: bindings of the stamp's guard.
+    serving: certificate and bundle (PEM) of the serving Secret; never its key.
+    leader: who leads the controllers; empty if nobody does.
+    namespaces: labels by name. unplaced: pods of runs without a stamp, finished ones left out.
+    policies: the ConfigMap's files.
+    unread: what could not be read, and why.
+    """
+
+    now: datetime
+    version: str
+    server: str = ""
+    definition: Json | None = None
+    shipped: Json | None = None
+    deployments: Mapping[str, Json] = field(default_factory=dict)
+    pods: Sequence[Json] = ()
+    endpoints: Sequence[bool] = ()
+    configuration: Json | None = None
+    guards: Sequence[Json] = ()
+    serving: Mapping[str, bytes] | None = None
+    leader: str = ""
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    unplaced: Sequence[Unplaced] = ()
+    policies: Mapping[str, str] | None = None
+    rights: Sequence[Asked] = ()
+    probe: Probe | None = None
+    unread: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def entries(self) -> Sequence[Json]:
+        """The entries of the webhook configuration."""
+        return (self.configuration or {}).get("webhooks") or ()
+
+    @property
+    def in_cluster(self) -> bool:
+        """Whether the webhook is meant to run in the cluster, behind its Service."""
+        return not self.entries or any("service" in each["clientConfig"] for each in self.entries)
