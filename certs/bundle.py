@@ -6,6 +6,7 @@ import ssl
 from typing import TYPE_CHECKING
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.serialization import Encoding
 
 if TYPE_CHECKING:
@@ -38,3 +39,14 @@ def alive(members: Iterable[x509.Certificate], now: datetime) -> tuple[x509.Cert
 def same(one: bytes, other: bytes) -> bool:
     """Tell whether two texts hold the same certificates, in whatever order and spacing."""
     return join(certificates(one)) == join(certificates(other)) and bool(one) == bool(other)
+
+
+def signer(leaf: x509.Certificate, members: Iterable[x509.Certificate]) -> x509.Certificate | None:
+    """Return the one that signed the leaf; None if none of them did."""
+    for member in members:
+        try:
+            leaf.verify_directly_issued_by(member)
+        except (ValueError, TypeError, InvalidSignature):
+            continue
+        return member
+    return None

@@ -1,0 +1,231 @@
+"""`fairlead certs` beside the real API server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.cluster.keepers import ENTRIES, REPLICAS, Site
+from tests.cluster.rooms import Json
+from webhook.cli.certs import command
+from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.kubectl import Kubectl
+
+Certs = Callable[..., Result]
+
+
+@pytest.fixture
+def site(control_plane: ControlPlane, namespace: str) -> Iterator[Site]:
+    """An installation with certificates."""
+    site = Site.of(control_plane, namespace)
+    site.configure()
+    site.settle()
+    yield site
+    site.unconfigure()
+
+
+@pytest.fixture
+def certs(site: Site) -> Certs:
+    """`fairlead certs`, as the administrator by default."""
+
+    def call(*arguments: str, kubeconfig: Path = site.plane.kubeconfig) -> Result:
+        where = (
+            *("--namespace", site.installation.namespace),
+            *("--webhook-configuration", site.place.name),
+            *("--kubeconfig", str(kubeconfig)),
+        )
+        return CliRunner().invoke(command, [*arguments, *where])
+
+    return call
+
+
+@pytest.fixture
+def reader(kubectl: Kubectl, tmp_path: Path) -> Callable[..., Path]:
+    """A kubeconfig of somebody who may do this with these Secrets, and see configurations."""
+
+    def make(*names: str, verbs: str = "get") -> Path:
+        named = [f"--resource-name={each}" for each in names]
+        kubectl("create", "serviceaccount", "reader")
+        kubectl("create", "role", "reader", f"--verb={verbs}", "--resource=secrets", *named)
+        account = f"--serviceaccount={kubectl.namespace}:reader"
+        kubectl("create", "rolebinding", "reader", "--role=reader", account)
+        configurations = "mutatingwebhookconfigurations"
+        everywhere = f"reader-{kubectl.namespace}"
+        kubectl("create", "clusterrole", everywhere, "--verb=get", f"--resource={configurations}")
+        kubectl("create", "clusterrolebinding", everywhere, f"--clusterrole={everywhere}", account)
+        config = kubectl.json("config", "view", "--raw", "--minify")
+        config["users"][0]["user"] = {"token": kubectl("create", "token", "reader").strip()}
+        kubeconfig = tmp_path / "reader.kubeconfig"
+        kubeconfig.write_text(json.dumps(config))
+        return kubeconfig
+
+    return make
+
+
+def told(result: Result) -> Json:
+    """The JSON that was printed."""
+    document: Json = json.loads(result.stdout)
+    return document
+
+
+def test_status_tells_what_there_is(site: Site, certs: Certs) -> None:
+    """The authority, the leaf by it, what every caBundle holds, and what is next."""
+    authority, serving = site.authority(), site.serving()
+    assert authority
+    assert authority.signing
+    assert serving
+    signing = f"{authority.signing.check().serial_number:x}"
+    result = certs("status", "-o", "json")
+    assert result.exit_code == 0, result.output
+    document = told(result)
+    assert document["authority"]["phase"] == "steady"
+    assert document["authority"]["signing"]["serial"] == signing
+    assert document["leaf"]["serial"] == f"{serving.leaf.check().serial_number:x}"
+    assert document["leaf"]["signedBy"] == signing
+    assert site.installation.server_name in document["leaf"]["names"]
+    assert [each["name"] for each in document["webhooks"]] == list(ENTRIES)
+    for each in document["webhooks"]:
+        assert [one["serial"] for one in each["bundle"]] == [signing]
+        assert (each["vouches"], each["asKept"]) == (True, True)
+    assert document["next"].startswith("a new leaf, from ")
+    assert document["problems"] == []
+    text = certs("status").stdout
+    assert "authority: steady (Secret fairlead-authority)" in text
+    assert text.count("fine") == 2
+    assert "next: a new leaf" in text
+
+
+def test_no_key_is_printed(site: Site, certs: Certs) -> None:
+    """Neither as text nor as JSON, though Secrets hold them."""
+    authority, serving = site.authority(), site.serving()
+    assert authority
+    assert authority.signing
+    assert serving
+    printed = certs("status").output + certs("status", "-o", "json").output
+    for pair in (authority.signing, serving.leaf):
+        for line in pair.private_key.decode().splitlines():
+            assert line not in printed
+
+
+def test_what_may_not_be_read_is_said_and_the_rest_is_told(
+    site: Site, certs: Certs, reader: Callable[..., Path]
+) -> None:
+    """Without the authority's Secret: whom clients trust, and whether they trust the leaf."""
+    kubeconfig = reader(site.installation.serving)
+    result = certs("status", kubeconfig=kubeconfig)
+    assert result.exit_code == 0, result.output
+    assert "authority: cannot be told" in result.stdout
+    assert "You may not read this Secret" in result.stdout
+    assert result.stdout.count("fine") == 2
+    document = told(certs("status", "-o", "json", kubeconfig=kubeconfig))
+    assert document["authority"]["visible"] is False
+    assert document["authority"]["phase"] is None
+    site.wipe()
+    assert certs("status", kubeconfig=kubeconfig).exit_code == 1
+
+
+WRONG: dict[str, tuple[Callable[[Site], None], str]] = {
+    "a caBundle is empty": (Site.wipe, "has no caBundle"),
+    "there is no configuration": (Site.unconfigure, "no pod is sent to the webhook"),
+    "there is no leaf": (
+        lambda site: site.delete(site.installation.serving),
+        "the Secret fairlead-webhook-tls is not there",
+    ),
+    "there is no authority": (
+        lambda site: site.delete(site.installation.authority),
+        "the Secret fairlead-authority is not there",
+    ),
+    "the leaf is garbled": (
+        lambda site: site.garble(site.installation.serving, tls_key=""),
+        "holds no leaf with its key",
+    ),
+    "the authority is garbled": (
+        lambda site: site.garble(site.installation.authority, tls_key=""),
+        "cannot be read as an authority",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_is_said_and_told_by_the_exit_code(
+    site: Site, certs: Certs, case: str
+) -> None:
+    """As text, as JSON, and as 1."""
+    damage, said = WRONG[case]
+    damage(site)
+    result = certs("status")
+    assert result.exit_code == 1
+    assert "wrong: " in result.stdout
+    assert said in " ".join(result.stdout.split())
+    assert any(said in problem for problem in told(certs("status", "-o", "json"))["problems"])
+
+
+@pytest.mark.parametrize("authority", [False, True], ids=["leaf", "authority"])
+def test_rotate_waits_until_what_it_asked_for_is_in_use(
+    site: Site, certs: Certs, authority: bool
+) -> None:
+    """And says how far it has come."""
+    site.deploy()
+    before, leaf = site.authority(), site.serving()
+    over = threading.Event()
+
+    async def keep() -> None:
+        async with site.keeper() as keeper:
+            while not over.is_set():
+                await site.until_steady(keeper)
+
+    keeping = threading.Thread(target=lambda: asyncio.run(keep()))
+    keeping.start()
+    try:
+        options = ("--authority",) if authority else ()
+        result = certs("rotate", "--wait", "--timeout", "120s", *options)
+    finally:
+        over.set()
+        keeping.join()
+    what = "authority" if authority else "leaf"
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith(f"asked for a new {what}\n")
+    assert result.stdout.endswith(f"done: a new {what} is in use\n")
+    site.is_sound()
+    assert site.serving() != leaf
+    assert (site.authority() != before) == authority
+    assert set(site.served) == set(REPLICAS)
+
+
+def test_rotate_asks_and_does_not_wait(certs: Certs) -> None:
+    """The request stands in the Secret until a controller takes it up, and status shows it."""
+    result = certs("rotate", "--authority")
+    assert result.exit_code == 0
+    document = told(certs("status", "-o", "json"))
+    assert document["authority"]["asked"] is True
+    assert document["leaf"]["asked"] is False
+    assert document["next"] == "a new authority, which somebody asked for"
+
+
+def test_rotate_that_nobody_takes_up_says_what_is_missing(certs: Certs) -> None:
+    """After its time."""
+    result = certs("rotate", "--wait", "--timeout", "1s")
+    assert result.exit_code == 1
+    assert "waiting for the controller to take it up" in result.stdout
+    assert "--certificates" in str(result.exception)
+
+
+def test_without_the_secret_or_the_right_rotate_says_so(
+    site: Site, certs: Certs, reader: Callable[..., Path]
+) -> None:
+    """With what to do."""
+    refused = certs("rotate", kubeconfig=reader(site.installation.serving))
+    assert refused.exit_code == 1
+    assert 'cannot patch resource "secrets"' in str(refused.exception)
+    assert "ask an administrator" in str(refused.exception)
+    site.delete(site.installation.serving)
+    absent: Any = certs("rotate").exception
+    assert f"no Secret {site.installation.serving}" in str(absent)
+    assert "-n" in str(absent)

@@ -1,0 +1,115 @@
+"""Asks for a rotation, and follows it to its end."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+from certs.bundle import same
+from certs.rotation import phase
+from webhook import names
+from webhook.cli.certs.sight import look
+from webhook.errors import ClusterError, FairleadError
+from webhook.run.times import to_second
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from datetime import datetime, timedelta
+
+    from webhook.cli.certs.sight import Sight
+    from webhook.controller.certificates.places import Installation
+    from webhook.kube.client import Client
+
+# Seconds between two looks.
+PERIOD: Final = 0.5
+
+
+class NotRotated(FairleadError):
+    """What was asked for was not done, or could not be asked for; the text says why."""
+
+
+async def ask(
+    client: Client, installation: Installation, now: datetime, *, authority: bool
+) -> Sight:
+    """Set the annotation; how things were before it. Raises NotRotated, ClusterError."""
+    name = installation.authority if authority else installation.serving
+    before = await look(client, installation)
+    patch = {"metadata": {"annotations": {names.ROTATE: to_second(now)}}}
+    try:
+        await client.patch(installation.secret(name), patch, "merge")
+    except ClusterError as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            raise NotRotated(
+                f"there is no Secret {name} in the namespace {installation.namespace}: is Fairlead"
+                " installed there (-n), and does a controller run with --certificates? It makes"
+                " the Secret within seconds"
+            ) from None
+        if error.status == HTTPStatus.FORBIDDEN:
+            raise NotRotated(
+                f"{error}. Whoever may patch this Secret may rotate: ask an administrator"
+            ) from None
+        raise
+    return before
+
+
+async def progress(
+    client: Client,
+    installation: Installation,
+    before: Sight,
+    limit: timedelta,
+    *,
+    authority: bool,
+) -> AsyncIterator[str]:
+    """A line for each change on the way, until it is done. Raises NotRotated, ClusterError."""
+    said = ""
+    try:
+        async with asyncio.timeout(limit.total_seconds()):
+            while True:
+                now = await look(client, installation)
+                if _done(before, now, authority=authority):
+                    return
+                doing = _doing(now, authority=authority)
+                if doing != said:
+                    said = doing
+                    yield said
+                await asyncio.sleep(PERIOD)
+    except TimeoutError:
+        raise NotRotated(
+            f"not done yet ({said}). Does a controller run with --certificates? Its log, and"
+            " `fairlead certs status`, say what it waits for; it goes on without you"
+        ) from None
+
+
+def _done(before: Sight, now: Sight, *, authority: bool) -> bool:
+    """Whether what was asked for is there, and nothing is left to do of it.
+
+    What may not be read is told by the leaf: a new authority signs a new one.
+    """
+    old, new = before.kept_serving, now.kept_serving
+    if new is None or any(now.asked) or (old and old.leaf.certificate == new.leaf.certificate):
+        return False
+    kept = now.kept_authority
+    if not authority or now.authority.hidden:
+        return all(same(each, new.bundle) for each in now.published.values())
+    return (
+        kept is not None
+        and phase(kept) == "steady"
+        and same(new.bundle, kept.bundle)
+        and all(same(each, kept.bundle) for each in now.published.values())
+    )
+
+
+def _doing(now: Sight, *, authority: bool) -> str:
+    if now.asked[0 if authority else 1]:
+        return "waiting for the controller to take it up"
+    if not authority:
+        return "waiting for the caBundles"
+    match phase(now.kept_authority):
+        case "staged":
+            return "staged: it is published in every caBundle"
+        case "published":
+            return "published: every API server gets the time to see it"
+        case "retiring":
+            return "retiring: the old one stays until every replica serves the new leaf"
+    return "waiting for the leaf and the caBundles"
