@@ -13,7 +13,6 @@ from webhook.errors import FairleadError
 # Short helps stand here, so that `fairlead --help` imports no subcommand.
 COMMANDS = {
     "certs": "The webhook's certificates: how they are, and new ones.",
-    "certs": "The webhook's certificates: how they are, and new ones.",
     "check": "Validate policy files; with nodes, find policies that leave none.",
     "completion": "Print the shell code that completes this command.",
     "controller": "Run the controller of Runs.",
