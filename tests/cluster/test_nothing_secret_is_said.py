@@ -1,0 +1,161 @@
+"""What both programs tell in a whole run: logs, metrics, health. None of it is anybody's secret."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.manifests import Json, pod
+from tests.cluster.rooms import Room
+from tests.cluster.scenes import CONTAINER, play
+from tests.server.serving import get
+from webhook import names
+from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.controller import start_controller
+from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.webhook import start_webhook, stop_webhook
+
+pytest_plugins = ["tests.cluster.run_fixtures"]
+
+ACCOUNT = "talker"
+# In a variable, an argument, an annotation: what authors write in spite of all advice.
+TOLD = "told-in-a-template-8f3a"
+POLICIES = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: arch}
+spec: {requirements: {nodeSelector: {kubernetes.io/arch: amd64}}}
+"""
+
+
+@dataclass(frozen=True)
+class Said:
+    """Everything that the two programs said, and what must not be in it, by what it is."""
+
+    logs: str
+    plain_ports: str
+    secrets: dict[str, str]
+    names: tuple[str, ...]
+
+
+@pytest.fixture(scope="module")
+def said(
+    run_api: ControlPlane, cluster_kubectl: Kubectl, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Said]:
+    """A run of MPI from beginning to end, a rejected pod and a garbled review, at level debug."""
+    plane = run_api
+    name = "nothing-secret-is-said"
+    plane.create_namespace(name)
+    room = Room(plane, cluster_kubectl.within(name), name)
+    folder = tmp_path_factory.mktemp("policies")
+    (folder / "policies.yaml").write_text(POLICIES)
+    kubeconfig, token = account(room, tmp_path_factory.mktemp("account"))
+    debug = ("--log-level", "debug")
+    webhook = start_webhook(plane, folder, name="talking-webhook", namespaces=[name], options=debug)
+    controller = start_controller(
+        plane,
+        name="talking-controller",
+        kubeconfig=kubeconfig,
+        options=("--namespace", name, "--certificates", *debug),
+    )
+    try:
+        container = {
+            **CONTAINER,
+            "env": [{"name": "PASSWORD", "value": TOLD}],
+            "args": ["--password", TOLD],
+        }
+        template: Json = {
+            "metadata": {"annotations": {"note": TOLD}},
+            "spec": {"containers": [container]},
+        }
+        roles: Json = {"launcher": {}, "worker": {"count": 2}}
+        scene = play(room, "quicksilver-run", framework="mpi", replicas=roles, template=template)
+        scene.until_running("launcher-0", "worker-0", "worker-1")
+        scene.ends("worker-1", 1)
+        scene.until("it is replaced", lambda: scene.role("worker").get("restarts") == 1)
+        scene.until_running("launcher-0", "worker-0", "worker-1")
+        refused = pod(
+            "quicksilver-pod", annotations={"note": TOLD}, nodeSelector={names.OS_LABEL: "linux"}
+        )
+        refused["spec"]["nodeSelector"]["kubernetes.io/arch"] = "arm64"
+        assert room.kubectl.run("create", "-f", "-", stdin=json.dumps(refused)).returncode == 1
+        scene.ends("launcher-0", 0)
+        scene.until_phase("Succeeded")
+        scene.until("keys are made", lambda: names.SERVING_SECRET in secrets(room))
+        kept = secrets(room)
+        (ssh,) = (each for each in kept.values() if "ssh-privatekey" in each)
+        ports = [int(webhook.health_url.rpartition(":")[2]), controller.health_port]
+        plain = "\n".join(
+            get(port, path)[1].decode()
+            for port in ports
+            for path in ("/metrics", "/readyz", "/livez", "/", "/debug/pprof", "/../etc/passwd")
+        )
+        logs = "".join(
+            (plane.layout.directory / "logs" / f"{program}.log").read_text()
+            for program in ("talking-webhook", "talking-controller")
+        )
+        keys = [ssh["ssh-privatekey"], kept[names.SERVING_SECRET]["tls.key"]]
+        keys += [each for each in kept[names.AUTHORITY_SECRET].values() if is_key(each)]
+        material = {"the token of the controller": token, "what a template says": TOLD}
+        for at, key in enumerate(keys):
+            lines = base64.b64decode(key).decode().splitlines()
+            material[f"key {at}, as a Secret has it"] = key[60:120]
+            material |= {f"key {at}, line {n}": line for n, line in enumerate(lines[1:-1])}
+        assert len(keys) == 3
+        yield Said(logs, plain, material, ("quicksilver", "worker-1", name))
+    finally:
+        stop_webhook(plane, webhook)
+        plane.stop_component(controller.name)
+        room.kubectl("delete", "clusterrolebinding", ACCOUNT)
+        plane.api.call("DELETE", f"/api/v1/namespaces/{name}")
+
+
+def secrets(room: Room) -> dict[str, dict[str, str]]:
+    """What the room's Secrets hold, in base64."""
+    items = room.kubectl.json("get", "secrets")["items"]
+    return {each["metadata"]["name"]: each.get("data", {}) for each in items}
+
+
+def is_key(text: str) -> bool:
+    """Whether what a Secret holds is a private key."""
+    return b"PRIVATE KEY" in base64.b64decode(text)
+
+
+def account(room: Room, folder: Path) -> tuple[Path, str]:
+    """A kubeconfig with a service account's token, and the token."""
+    room.kubectl("create", "serviceaccount", ACCOUNT)
+    room.kubectl(
+        *("create", "clusterrolebinding", ACCOUNT, "--clusterrole=cluster-admin"),
+        f"--serviceaccount={room.name}:{ACCOUNT}",
+    )
+    config = room.kubectl.json("config", "view", "--raw", "--minify")
+    token = room.kubectl("create", "token", ACCOUNT).strip()
+    config["users"][0]["user"] = {"token": token}
+    kubeconfig = folder / "kubeconfig"
+    kubeconfig.write_text(json.dumps(config))
+    return kubeconfig, token
+
+
+def test_no_log_has_a_key_a_token_or_a_template(said: Said) -> None:
+    """At the most talkative level, errors and rejections included."""
+    assert said.logs.count("\n") > 5
+    assert "quicksilver" in said.logs
+    for what, text in said.secrets.items():
+        assert text not in said.logs, what
+    assert not re.search(r"PRIVATE KEY|BEGIN CERTIFICATE|[Bb]earer |authorization", said.logs)
+    # A token, whoever's: three parts of base64, of which the first two are JSON.
+    assert not re.search(r"eyJ[\w-]{10,}\.eyJ", said.logs)
+
+
+def test_the_plain_ports_tell_of_nobody(said: Said) -> None:
+    """Neither names of pods, runs and namespaces, nor anything that they hold."""
+    for text in (*said.secrets.values(), *said.names):
+        assert text not in said.plain_ports
+    labels = set(re.findall(r"[{,](\w+)=\"", said.plain_ports))
+    assert labels.isdisjoint({"pod", "namespace", "run", "name", "user", "uid", "node"})
