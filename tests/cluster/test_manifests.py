@@ -1,0 +1,82 @@
+"""The real API server takes every object of every overlay, as it is, and warns of none."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.manifests.generated import MANIFESTS, OTHERS
+from tests.manifests.kustomize import OVERLAYS, Json, kustomized, of_kind, one, overlay
+from webhook import names
+from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.kubectl import Kubectl
+
+# Kinds of others, for which no definition is there: tests/manifests/test_overlays.py looks at them.
+FOREIGN = ("cert-manager.io", "monitoring.coreos.com")
+
+
+@pytest.fixture(scope="module")
+def room(
+    control_plane: ControlPlane, cluster_kubectl: Kubectl, kubectl_path: Path
+) -> Iterator[Kubectl]:
+    """A namespace in the place of fairlead-system, with its labels."""
+    name = f"test-{uuid.uuid4().hex[:10]}"
+    (namespace,) = of_kind(overlay(kubectl_path, "default"), "Namespace")
+    control_plane.create_namespace(name, namespace["metadata"]["labels"])
+    yield cluster_kubectl.within(name)
+    control_plane.api.call("DELETE", f"/api/v1/namespaces/{name}")
+
+
+def moved(objects: tuple[Json, ...], room: Kubectl) -> list[Json]:
+    """The objects for another namespace; kinds that this cluster does not know left out."""
+    found = []
+    for each in objects:
+        if each["apiVersion"].partition("/")[0] in FOREIGN:
+            continue
+        metadata = dict(each["metadata"])
+        if "namespace" in metadata:
+            assert metadata["namespace"] == names.NAMESPACE
+            metadata["namespace"] = room.namespace
+        found.append({**each, "metadata": metadata})
+    return found
+
+
+def taken(objects: list[Json], room: Kubectl) -> list[Json]:
+    """What the API server would store; it fails at the first that it refuses or warns of."""
+    items = {"apiVersion": "v1", "kind": "List", "items": objects}
+    # Strict: a field that it does not know would be dropped with a warning otherwise.
+    options = ("--server-side", "--dry-run=server", "--validate=strict", "-o", "json")
+    done = room.run("apply", "-f", "-", *options, stdin=json.dumps(items))
+    assert (done.returncode, done.stderr) == (0, "")
+    answered = json.loads(done.stdout)
+    # Of one object kubectl makes no list.
+    stored: list[Json] = answered.get("items", [answered])
+    return stored
+
+
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_every_object_of_an_overlay_is_taken(name: str, room: Kubectl, kubectl_path: Path) -> None:
+    """Under Pod Security's eyes, and with nothing that the API server does not know."""
+    objects = moved(overlay(kubectl_path, name), room)
+    stored = taken(objects, room)
+    assert [each["kind"] for each in stored] == [each["kind"] for each in objects]
+
+
+def test_a_configuration_with_every_source_is_taken(
+    room: Kubectl, kubectl_path: Path, tmp_path: Path
+) -> None:
+    """Each entry as it was made: the API server fills nothing in."""
+    folders = ["default", *(f"components/source-{source.name}" for source in OTHERS)]
+    paths = [os.path.relpath(MANIFESTS / folder, tmp_path) for folder in folders]
+    whole = {"resources": paths[:1], "components": paths[1:]}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(whole))
+    made = one(kustomized(kubectl_path, tmp_path), "MutatingWebhookConfiguration")
+    (stored,) = taken([made], room)
+    assert stored["webhooks"] == made["webhooks"]
+    assert len(stored["webhooks"]) == 2 + sum(len(source.marks) for source in OTHERS)
