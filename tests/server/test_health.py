@@ -46,6 +46,17 @@ def _broken() -> Condition:
     raise LookupError("nothing there")
 
 
+@pytest.mark.parametrize("ready", [True, False])
+def test_metrics_tell_whether_the_process_is_ready(ready: bool) -> None:
+    """What /readyz says, for alerts: one condition that is not ready is enough."""
+    conditions = {
+        "policies": lambda: Condition(ready=True, reason="abc loaded"),
+        "namespaces": lambda: Condition(ready=ready, reason="first sync"),
+    }
+    _, body = _ask("/metrics", conditions)
+    assert f"fairlead_ready {float(ready)}" in body.splitlines()
+
+
 def test_readiness_names_every_condition_with_its_reason() -> None:
     """One that is not ready is enough for 503, and the others are told as well."""
     conditions = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import prometheus_client
-from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 
 
@@ -17,6 +17,13 @@ class Exposition:
         prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
+        self._ready = Gauge(
+            "fairlead_ready", "Whether /readyz answers 200: 1 or 0.", registry=self.registry
+        )
+
+    def tell_ready(self, *, ready: bool) -> None:
+        """Note whether every condition of the process is ready."""
+        self._ready.set(ready)
 
     async def render(self, accept: str) -> tuple[bytes, str]:
         """Return the exposition that an Accept header asks for, and its content type.

@@ -12,10 +12,12 @@ from starlette.routing import Route
 from webhook.server.readiness import evaluate
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from starlette.requests import Request
 
     from webhook.server.exposition import Exposition
-    from webhook.server.readiness import Conditions
+    from webhook.server.readiness import Condition, Conditions
 
 
 def health_app(conditions: Conditions, metrics: Exposition) -> Starlette:
@@ -32,7 +34,7 @@ def health_app(conditions: Conditions, metrics: Exposition) -> Starlette:
 
     async def readyz(_request: Request) -> Response:
         asked = evaluate(conditions)
-        ready = all(condition.ready for condition in asked.values())
+        ready = _all_ready(asked)
         return JSONResponse(
             {
                 "ready": ready,
@@ -42,6 +44,8 @@ def health_app(conditions: Conditions, metrics: Exposition) -> Starlette:
         )
 
     async def exposition(request: Request) -> Response:
+        # Here, for conditions are asked on the event loop, and rendering is on another thread.
+        metrics.tell_ready(ready=_all_ready(evaluate(conditions)))
         body, media_type = await metrics.render(request.headers.get("accept", ""))
         # Not as media_type, to which Starlette would add a second charset.
         return Response(body, headers={"content-type": media_type})
@@ -53,3 +57,7 @@ def health_app(conditions: Conditions, metrics: Exposition) -> Starlette:
             Route("/metrics", exposition),
         ]
     )
+
+
+def _all_ready(asked: Mapping[str, Condition]) -> bool:
+    return all(condition.ready for condition in asked.values())
