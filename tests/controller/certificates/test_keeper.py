@@ -1,0 +1,358 @@
+"""The keeper: when it looks, what it does with trouble, and that it never gives up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from typing import NoReturn
+
+import pytest
+
+from tests.controller.certificates.memory import (
+    AUTHORITY,
+    CONFIGURATION,
+    SERVING,
+    SLICES,
+    Memory,
+    Stage,
+    entry,
+    until_waiting,
+)
+from tests.kube import virtual_time
+from webhook.controller.certificates.keeper import LONGEST_REST, Keeper
+from webhook.controller.certificates.quarrel import FREE
+from webhook.errors import ClusterError, NotLeading
+
+
+def stage(*entries: str) -> Stage:
+    """Nothing but a configuration."""
+    begun = Stage()
+    begun.memory.put(CONFIGURATION, webhooks=[entry(each) for each in entries or ("one", "two")])
+    return begun
+
+
+def failing(memory: Memory, verb: str, path: str, error: BaseException | None) -> None:
+    """Have this call fail, until it is told otherwise."""
+
+    def before(called: str, at: str) -> None:
+        if error and (called, at) == (verb, path):
+            raise error
+
+    memory.before = before
+
+
+def refused(status: int | None, words: str = "no") -> ClusterError:
+    return ClusterError(words, status=status)
+
+
+def test_it_makes_everything_by_single_writes_and_then_waits() -> None:
+    """One write a look; the last look finds nothing to do."""
+    begun = stage()
+
+    async def work() -> None:
+        keeper = begun.keeper()
+        writes = []
+        for _ in range(5):
+            rest = await keeper.look()
+            writes.append(len(begun.memory.writes))
+        assert writes == [1, 2, 3, 4, 4]
+        assert rest.wakes
+        assert keeper.reason.startswith("steady: nothing is due, until 2026-03-2")
+
+    virtual_time.run(work())
+    assert begun.memory.writes == [
+        ("create", AUTHORITY),
+        ("patch", CONFIGURATION),
+        ("replace", AUTHORITY),
+        ("create", SERVING),
+    ]
+
+
+def test_the_authority_is_read_last() -> None:
+    """Whatever is published or issued by it is then no older than what it is written over."""
+    begun = stage()
+    virtual_time.run(begun.keeper().look())
+    read = [path for verb, path in begun.memory.calls if verb in ("get", "list")]
+    assert len(read) == 4
+    assert set(read[:2]) == {CONFIGURATION, SLICES}
+    assert read[2:] == [SERVING, AUTHORITY]
+
+
+def test_it_rests_a_minute_at_most() -> None:
+    """What is due goes by the wall clock, which may be set, and no timer follows it."""
+    begun = stage()
+
+    async def work() -> None:
+        keeper = begun.keeper()
+        await until_waiting(keeper)
+        assert (await keeper.look()).seconds == LONGEST_REST
+        begun.now += timedelta(days=400)
+        assert (await keeper.look()).seconds == 0
+
+    virtual_time.run(work())
+
+
+def test_a_change_ends_the_rest() -> None:
+    """Told by the watch, a moment later; without one the next look is a minute away."""
+    begun = stage()
+    change: list[Callable[[], None]] = []
+
+    async def watch(changed: Callable[[], None]) -> NoReturn:
+        change.append(changed)
+        await asyncio.sleep(1e9)
+        raise AssertionError
+
+    async def work() -> None:
+        keeper = begun.keeper(watch=watch)
+        leading = asyncio.create_task(keeper.lead())
+        await asyncio.sleep(10)
+        looks = len(begun.memory.calls)
+        await asyncio.sleep(10)
+        assert len(begun.memory.calls) == looks
+        change[0]()
+        await asyncio.sleep(1)
+        assert len(begun.memory.calls) > looks
+        looks = len(begun.memory.calls)
+        await asyncio.sleep(LONGEST_REST)
+        assert len(begun.memory.calls) > looks
+        await ended(leading)
+
+    virtual_time.run(work())
+
+
+async def ended(task: asyncio.Task[None]) -> None:
+    """Cancel it, and see that it ends so."""
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (403, "forbidden"),
+        (401, "forbidden"),
+        (None, "unreachable"),
+        (429, "unreachable"),
+        (500, "unreachable"),
+        (503, "unreachable"),
+        (422, "refused"),
+        (404, "refused"),
+    ],
+)
+def test_trouble_is_counted_said_and_tried_again_less_and_less_often(
+    status: int | None, reason: str
+) -> None:
+    """The API server's own words are in the reason of /readyz; then it goes on."""
+    begun = stage()
+    failing(begun.memory, "create", AUTHORITY, refused(status, "its own words"))
+
+    async def work() -> None:
+        keeper = begun.keeper()
+        rests = [await keeper.look() for _ in range(8)]
+        assert not any(rest.wakes for rest in rests)
+        assert 0.3 < rests[0].seconds < 1.3
+        assert 15 <= rests[-1].seconds <= 45
+        assert "its own words" in keeper.reason
+        assert begun.count("errors_total", reason=reason) == 8
+        failing(begun.memory, "create", AUTHORITY, None)
+        await until_waiting(keeper)
+        assert "its own words" not in keeper.reason
+
+    virtual_time.run(work())
+
+
+def test_the_missing_right_is_said_with_the_cure() -> None:
+    """Which one the API server says itself."""
+    begun = stage()
+    failing(begun.memory, "get", AUTHORITY, refused(403, "cannot get secrets"))
+    keeper = begun.keeper()
+    virtual_time.run(keeper.look())
+    assert "cannot get secrets. The keeper of certificates needs this right" in keeper.reason
+
+
+def test_the_server_is_left_alone_for_as_long_as_it_asks() -> None:
+    """Up to a minute: a proxy's page may ask for hours."""
+    begun = stage()
+    for asked, rested in ((7.0, 7.0), (9000.0, LONGEST_REST)):
+        error = ClusterError("busy", status=503, retry_after=asked)
+        failing(begun.memory, "get", SERVING, error)
+        assert virtual_time.run(begun.keeper().look()).seconds == rested
+
+
+def test_a_conflict_is_no_trouble() -> None:
+    """Somebody was quicker: soon it looks again, and nobody is told."""
+    begun = stage()
+    failing(begun.memory, "create", AUTHORITY, refused(409))
+
+    async def work() -> None:
+        keeper = begun.keeper()
+        rest = await keeper.look()
+        assert rest.seconds < 0.2
+        assert begun.count("errors_total", reason="conflict") == 1
+        assert ";" not in keeper.reason
+        # Yet not in a tight loop, should it never end.
+        for _ in range(12):
+            rest = await keeper.look()
+        assert rest.seconds > 10
+
+    virtual_time.run(work())
+
+
+def test_what_changes_between_look_and_write_is_left_as_it_is() -> None:
+    """The write is refused, for it names the version that was read."""
+    begun = stage()
+    memory = begun.memory
+    virtual_time.run(until_waiting(begun.keeper()))
+    memory.objects[CONFIGURATION]["webhooks"] = [entry("one")]
+
+    def before(verb: str, path: str) -> None:
+        if verb == "patch":
+            memory.put(path, webhooks=[entry("one", "bWluZQ==")])
+
+    memory.before = before
+    virtual_time.run(begun.keeper().look())
+    (left,) = memory.objects[CONFIGURATION]["webhooks"]
+    assert left["clientConfig"]["caBundle"] == "bWluZQ=="
+    assert begun.count("errors_total", reason="conflict") == 1
+
+
+def test_without_the_lease_nothing_is_said_to_be_wrong_for_good() -> None:
+    """It comes again, should it lead again."""
+    begun = stage()
+    failing(begun.memory, "create", AUTHORITY, NotLeading("not the leader"))
+
+    async def work() -> None:
+        keeper = begun.keeper()
+        assert (await keeper.look()).seconds > 0
+        failing(begun.memory, "create", AUTHORITY, None)
+        await until_waiting(keeper)
+
+    virtual_time.run(work())
+
+
+def test_a_bug_takes_nothing_with_it(caplog: pytest.LogCaptureFixture) -> None:
+    """It is logged, said, and tried again."""
+    begun = stage()
+    failing(begun.memory, "create", AUTHORITY, KeyError("a bug"))
+
+    async def work() -> None:
+        keeper = begun.keeper()
+        assert (await keeper.look()).seconds > 0
+        assert "this is a bug" in keeper.reason
+        failing(begun.memory, "create", AUTHORITY, None)
+        await until_waiting(keeper)
+
+    virtual_time.run(work())
+    assert "this is a bug" in caplog.text
+
+
+def test_who_undoes_a_write_again_and_again_is_not_fought() -> None:
+    """After some times it pauses, longer each time, and says so; left alone, it is done again."""
+    begun = stage()
+    memory = begun.memory
+
+    def wipe() -> None:
+        webhooks = [entry("one"), entry("two")]
+        memory.put(CONFIGURATION, webhooks=webhooks)
+
+    async def work() -> None:
+        keeper = begun.keeper()
+        await until_waiting(keeper)
+        for _ in range(FREE - 1):
+            wipe()
+            assert (await keeper.look()).seconds == 0
+        wipe()
+        written = len(memory.writes)
+        rest = await keeper.look()
+        assert (rest.seconds, rest.wakes) == (1.0, False)
+        assert "bundle was written 5 times" in keeper.reason
+        assert "managedFields" in keeper.reason
+        assert begun.count("errors_total", reason="undone") == 1
+        assert len(memory.writes) == written
+        pauses = []
+        for _ in range(8):
+            begun.seconds += (await keeper.look()).seconds
+            await keeper.look()
+            wipe()
+            pauses.append((await keeper.look()).seconds)
+        assert pauses == [2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0]
+        begun.seconds += 60
+        await until_waiting(keeper)
+        assert "written" not in keeper.reason
+
+    virtual_time.run(work())
+
+
+def test_what_somebody_asks_for_is_no_quarrel() -> None:
+    """They may ask as often as they like."""
+    begun = stage()
+
+    async def work() -> None:
+        keeper = begun.keeper()
+        await until_waiting(keeper)
+        for _ in range(3 * FREE):
+            for path in (AUTHORITY, SERVING):
+                metadata = begun.memory.objects[path]["metadata"]
+                metadata["annotations"] = {"fairlead.dev/rotate": "now"}
+            await settled(begun, keeper)
+
+    virtual_time.run(work())
+    assert begun.count("errors_total", reason="undone") == 0
+
+
+async def settled(begun: Stage, keeper: Keeper) -> None:
+    """Let time pass until nothing is due."""
+    for _ in range(40):
+        rest = await keeper.look()
+        assert "undoes" not in keeper.reason
+        if "nothing is due" in keeper.reason:
+            return
+        begun.now += timedelta(seconds=rest.seconds)
+    raise AssertionError(keeper.reason)
+
+
+def test_it_is_ready_unless_it_leads_and_has_never_been_through() -> None:
+    """A follower is; a leader without rights is not; a server that is away changes nothing."""
+    begun = stage()
+    ready = []
+
+    async def work() -> None:
+        keeper = begun.keeper()
+        ready.append(keeper.ready)
+        assert keeper.reason == "kept by whoever leads"
+        failing(begun.memory, "get", AUTHORITY, refused(403))
+        leading = asyncio.create_task(keeper.lead())
+        await asyncio.sleep(5)
+        ready.append(keeper.ready)
+        failing(begun.memory, "get", AUTHORITY, None)
+        await asyncio.sleep(120)
+        ready.append(keeper.ready)
+        failing(begun.memory, "get", AUTHORITY, refused(None, "nobody answers"))
+        await asyncio.sleep(120)
+        ready.append(keeper.ready)
+        assert "nobody answers" in keeper.reason
+        await ended(leading)
+        assert keeper.reason == "kept by whoever leads"
+
+    virtual_time.run(work())
+    assert ready == [True, False, True, True]
+
+
+def test_who_does_not_lead_tells_no_state() -> None:
+    """Only the leader knows it: two that tell different things would be an alert for nothing."""
+    begun = stage()
+
+    async def work() -> None:
+        keeper = begun.keeper()
+        leading = asyncio.create_task(keeper.lead())
+        await asyncio.sleep(5)
+        assert begun.count("phase", phase="steady") == 1
+        assert begun.count("expiry_timestamp_seconds", certificate="leaf")
+        await ended(leading)
+        assert begun.count("phase", phase="steady") is None
+        assert begun.count("expiry_timestamp_seconds", certificate="leaf") is None
+        assert begun.count("writes_total", object="authority") == 2
+
+    virtual_time.run(work())
