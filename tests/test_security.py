@@ -1,0 +1,118 @@
+"""docs/security.md is held to the code, and the code to what it says there."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs/security.md").read_text()
+NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", PAGE)))
+# About unsafe loading, evaluating, shells and unverified TLS (flake8-bandit, by ruff).
+UNSAFE = {
+    *("S102", "S301", "S302", "S306", "S307", "S323", "S324", "S501", "S502", "S503", "S504"),
+    *("S506", "S507", "S602", "S604", "S605", "S608", "S609", "S612"),
+}
+NETWORK = {"socket", "ssl", "http", "urllib", "asyncio", "aiohttp", "requests", "kubernetes"}
+
+
+def rows(heading: str) -> list[list[str]]:
+    """The cells of the first table under a heading, its head left out."""
+    part = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    lines = [line for line in part.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
+
+
+@pytest.mark.parametrize(("file", "test"), NAMED, ids=map("::".join, NAMED))
+def test_every_test_that_the_page_names_is_there(file: str, test: str) -> None:
+    """A claim without its test is only a claim."""
+    path = ROOT / file
+    assert path.exists()
+    tree = ast.parse(path.read_text())
+    functions = {
+        node.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert not test or test in functions
+
+
+def test_each_of_the_eighteen_threats_is_answered() -> None:
+    """By a test that is named, or by saying plainly that it is not ours."""
+    threats = rows("The eighteen threats")
+    assert [int(row[0].strip("| ")) for row in threats] == list(range(1, 19))
+    for _, threat, answer, shown in threats:
+        assert threat
+        assert ("::test_" in shown) != (shown == "not ours")
+        assert shown != "not ours" or answer.startswith("Not ours")
+
+
+def granted() -> Iterator[tuple[str, str, frozenset[str], str]]:
+    """What the manifests give each program: resource, verbs, and where."""
+    files = [*(ROOT / "manifests/base").glob("*-rights.yaml")]
+    files.append(ROOT / "manifests/components/certificates/rights.yaml")
+    documents = [each for file in files for each in yaml.safe_load_all(file.read_text())]
+    roles = {(each["kind"], each["metadata"]["name"]): each for each in documents}
+    for binding in (each for each in documents if each["kind"].endswith("Binding")):
+        (account,) = binding["subjects"]
+        role = roles[binding["roleRef"]["kind"], binding["roleRef"]["name"]]
+        within = role["metadata"].get("namespace", "")
+        for rule in role["rules"]:
+            named = ", ".join(f"`{name}`" for name in rule.get("resourceNames", ()))
+            where = " in ".join(part for part in (named, within) if part) or "everywhere"
+            for resource in rule["resources"]:
+                program = account["name"].removeprefix("fairlead-")
+                yield program, f"`{resource}`", frozenset(rule["verbs"]), where
+
+
+def test_the_table_of_rights_is_what_the_manifests_give() -> None:
+    """Each right with a reason, none left out, none too many."""
+    told = [
+        (program, resource, frozenset(verbs.split(", ")), where)
+        for program, resource, verbs, where, reason in (row for row in rows("Rights"))
+        if reason.strip("| ")
+    ]
+    assert len(set(told)) == len(told)
+    assert set(told) == set(granted())
+
+
+def test_the_pure_part_reaches_no_network() -> None:
+    """What reads policies and pods imports nothing that could send them anywhere."""
+    contracts: list[dict[str, Any]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"][
+        "importlinter"
+    ]["contracts"]
+    (pure,) = (each for each in contracts if each["name"] == "The pure part does no I/O")
+    packages = [name.replace(".", "/") for name in pure["source_modules"]]
+    assert {"webhook/policy", "webhook/placement", "webhook/run"} <= set(packages)
+    for package in packages:
+        base = ROOT / package
+        for file in [*base.rglob("*.py")] if base.is_dir() else [base.with_suffix(".py")]:
+            for node in ast.walk(ast.parse(file.read_text())):
+                found = (
+                    [alias.name for alias in node.names]
+                    if isinstance(node, ast.Import)
+                    else [node.module or ""]
+                    if isinstance(node, ast.ImportFrom)
+                    else []
+                )
+                assert not NETWORK & {name.partition(".")[0] for name in found}, file
+
+
+def test_no_line_switches_off_a_rule_about_unsafe_calls() -> None:
+    """They are on for the whole product, and stay on."""
+    lint = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["ruff"]["lint"]
+    assert "S" in lint["select"]
+    assert not UNSAFE & set(lint["ignore"])
+    for file in [*(ROOT / "webhook").rglob("*.py"), *(ROOT / "certs").rglob("*.py")]:
+        for line in file.read_text().splitlines():
+            if "noqa" in line:
+                switched_off = set(re.findall(r"\b[A-Z]+\d+\b", line.partition("noqa")[2]))
+                assert switched_off, f"{file}: {line}"
+                assert not UNSAFE & switched_off, f"{file}: {line}"
