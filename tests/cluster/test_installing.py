@@ -1,239 +1,251 @@
-"""docs/installing.md works, command by command, on a real API server."""
+"""docs/installing.md works, command by command, on a real API server.
+
+The pods that its Deployments make are kwok's, which run nothing. So both programs run here as
+processes, with the Deployments' own arguments and tokens of their ServiceAccounts.
+"""
 
 from __future__ import annotations
 
 import base64
+import http.client
 import json
-import os
-import re
 import socket
 import ssl
-import subprocess
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
-from tests.cli.served import served
+from tests.cli.served import Served, ask, served
 from tests.cluster.every_right import EVERY_RIGHT
-from tests.cluster.rooms import Room
+from tests.cluster.installed import (
+    PAGE,
+    UNINSTALLING,
+    Installed,
+    Json,
+    commands,
+    run,
+)
+from tests.cluster.rights import granted, refused, used
 from tests.cluster.scenes import play
-from webhook.cli import controller as fairlead_controller
-from webhook.cli.demo.examples import POLICIES
-from webhook.sandbox.control_plane import ControlPlane, Settings
-from webhook.sandbox.controller import start_controller
-from webhook.sandbox.kubectl import Kubectl
-from webhook.sandbox.nodes import SHIPPED_NODES, read_pools
-from webhook.sandbox.webhook_config import mutating_webhook_configuration
+from tests.manifests.kustomize import overlay
+from tests.manifests.monitoring import expressions, missing
+from tests.server.serving import get, readiness
+from webhook import names
+from webhook.sandbox.controller import SandboxController, start_controller
 
-Json = dict[str, Any]
-Right = tuple[str, str, str]
-ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "installing.md"
-NAMESPACE = "fairlead-system"
-CONTROLLER = "fairlead-controller"
-# Every request of the controller's account, and no other.
-AUDIT_POLICY = {
-    "apiVersion": "audit.k8s.io/v1",
-    "kind": "Policy",
-    "omitStages": ["RequestReceived"],
-    "rules": [
-        {"level": "Metadata", "users": [f"system:serviceaccount:{NAMESPACE}:{CONTROLLER}"]},
-        {"level": "None"},
-    ],
-}
+pytest_plugins = ["tests.cluster.installed_fixtures"]
 
-
-@dataclass(frozen=True)
-class Installed:
-    """A cluster in which the page's commands have run, in `folder`."""
-
-    plane: ControlPlane
-    folder: Path
-    kubectl: Kubectl
-
-    def account(self, name: str) -> Path:
-        """A kubeconfig with a token of one of the page's ServiceAccounts."""
-        token = self.kubectl("create", "token", name).strip()
-        config = yaml.safe_load(self.plane.kubeconfig.read_text())
-        config["users"][0]["user"] = {"token": token}
-        # Within the control plane's folder, as a process beside it wants it.
-        path = self.plane.layout.directory / f"{name}.account"
-        path.write_text(yaml.safe_dump(config))
-        return path
-
-    def deployed(self, name: str) -> Json:
-        """The Deployment's container, as the API server has it."""
-        deployment = self.kubectl.json("get", "deployment", name)
-        (container,) = deployment["spec"]["template"]["spec"]["containers"]
-        return dict(container)
-
-    def room(self, name: str) -> Room:
-        """A new namespace."""
-        self.plane.create_namespace(name)
-        return Room(self.plane, self.kubectl.within(name), name)
-
-
-def files(page: str) -> Mapping[str, str]:
-    """The page's YAML files by the names that their first lines give."""
-    return dict(re.findall(r"```yaml\n# (\S+\.yaml)\n(.*?)```", page, re.DOTALL))
-
-
-def commands(page: str) -> list[str]:
-    """The page's commands, in order."""
-    blocks = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
-    return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+CONFIGURATION = "mutatingwebhookconfiguration"
+# Watched and written with a rotation, which is asked for.
+SECRETS = (names.AUTHORITY_SECRET, names.SERVING_SECRET)
 
 
 @pytest.fixture(scope="module")
-def installed(
-    binaries: Mapping[str, Path], kubectl_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Installed]:
-    """All commands of the page have run."""
-    folder = tmp_path_factory.mktemp("install")
-    (folder / "mine").mkdir()
-    for policy in POLICIES.glob("*.yaml"):
-        (folder / "mine" / policy.name).write_bytes(policy.read_bytes())
-    (folder / "manifests").symlink_to(ROOT / "manifests")
-    (folder / "audit-policy.yaml").write_text(yaml.safe_dump(AUDIT_POLICY))
-    page = PAGE.read_text()
-    for name, text in files(page).items():
-        (folder / name).write_text(text)
-    settings = Settings(
-        pools=read_pools(SHIPPED_NODES),
-        extra_arguments={
-            "kube-apiserver": [f"--audit-policy-file={folder / 'audit-policy.yaml'}"],
-        },
-        audit=True,
-    )
-    with ControlPlane(folder / "control-plane", binaries, settings) as plane:
-        path = f"{kubectl_path.parent}{os.pathsep}{os.environ['PATH']}"
-        environ = {**os.environ, "PATH": path, "KUBECONFIG": str(plane.kubeconfig)}
-        for command in commands(page):
-            done = subprocess.run(
-                ["bash", "-euo", "pipefail", "-c", command],
-                cwd=folder,
-                env=environ,
-                capture_output=True,
-                text=True,
-            )
-            assert done.returncode == 0, (command, done.stderr)
-        yield Installed(plane, folder, Kubectl(kubectl_path, plane.kubeconfig, NAMESPACE))
+def quiet(installed: Installed) -> Installed:
+    """Nobody is sent to pods that kwok only claims to run: no replica, and no pod is sent.
 
-
-def test_the_webhook_works(installed: Installed) -> None:
-    """Its permissions and certificate suffice to serve, and the API server is told what it needs.
-
-    The one thing that is not tried is the way from a Service to a container, for there is none.
+    A request to one of their addresses would leave this machine.
     """
-    mounted = installed.kubectl.json("get", "configmap", "fairlead-policies")
+    for name in (names.WEBHOOK, names.CONTROLLER):
+        installed.kubectl("scale", "deployment", name, "--replicas=0")
+    selector = f"app.kubernetes.io/name={names.MANAGER}"
+    installed.kubectl("wait", "--for=delete", "pod", "-l", selector, "--timeout=120s")
+
+    def endpoints() -> list[Json]:
+        slices = installed.kubectl.json("get", "endpointslices")["items"]
+        return [each for one in slices for each in one["endpoints"] or ()]
+
+    while endpoints():
+        pass
+    count = len(webhooks(installed))
+    nowhere = {"matchLabels": {"kubernetes.io/metadata.name": "nowhere"}}
+    patch = [
+        {"op": "replace", "path": f"/webhooks/{number}/namespaceSelector", "value": nowhere}
+        for number in range(count)
+    ]
+    installed.kubectl("patch", CONFIGURATION, "fairlead", "--type=json", "-p", json.dumps(patch))
+    return installed
+
+
+def webhooks(installed: Installed) -> list[Json]:
+    """The entries of the webhook's configuration."""
+    found: list[Json] = installed.kubectl.json("get", CONFIGURATION, "fairlead")["webhooks"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def controller(quiet: Installed) -> SandboxController:
+    """The controller, as the Deployment runs it; it ends with the cluster."""
+    command, *options = quiet.arguments(names.CONTROLLER)
+    assert command == "controller"
+    # What the pod's own namespace would say, and less patience than clusters of many API servers.
+    beside = ("--lease-namespace", names.NAMESPACE, "--certificate-settle", "0.5")
+    return start_controller(
+        quiet.plane,
+        name=names.CONTROLLER,
+        kubeconfig=quiet.account(names.CONTROLLER),
+        options=(*options, *beside),
+    )
+
+
+@pytest.fixture(scope="module")
+def webhook(
+    quiet: Installed,
+    controller: SandboxController,  # noqa: ARG001  (it makes the certificate)
+) -> Iterator[Served]:
+    """The webhook, as the Deployment runs it, with the ConfigMap's policies."""
+    with replica(quiet) as server:
+        server.wait_ready()
+        yield server
+
+
+@contextmanager
+def replica(installed: Installed) -> Iterator[Served]:
+    """One replica, with the Deployment's arguments but for the folder that is mounted."""
+    command, policies, *options = installed.arguments(names.WEBHOOK)
+    assert (command, policies) == ("serve", "--policies=/etc/fairlead/policies")
     folder = installed.folder / "mounted"
     (folder / "policies").mkdir(parents=True)
+    mounted = installed.kubectl.json("get", "configmap", names.POLICIES_CONFIG_MAP)
     for name, text in mounted["data"].items():
         (folder / "policies" / name).write_text(text)
-    certificate = ("--cert", str(installed.folder / "tls.crt"))
-    key = ("--key", str(installed.folder / "tls.key"))
-    authority = installed.folder / "ca.crt"
-    with served(
-        folder,
-        certificate=(*certificate, *key),
-        cluster=("--kubeconfig", str(installed.account("fairlead"))),
-    ) as server:
-        conditions = server.wait_ready()
-        assert set(conditions) >= {"policies", "certificate", "namespaces", "priority-classes"}
-        context = ssl.create_default_context(cafile=str(authority))
-        name = "fairlead.fairlead-system.svc"
-        with (
-            socket.create_connection(("127.0.0.1", server.port)) as plain,
-            context.wrap_socket(plain, server_hostname=name) as connection,
-        ):
-            assert connection.version() == "TLSv1.3"
-    assert installed.deployed("fairlead")["args"][0] == "serve"
-    assert registered(installed) == wanted(authority.read_bytes())
+    cluster = ("--kubeconfig", str(installed.account(names.WEBHOOK)))
+    with served(folder, *options, certificate=(), cluster=cluster) as server:
+        yield server
 
 
-def registered(installed: Installed) -> list[Json]:
-    """The page's webhooks, as the API server has them."""
-    found = installed.kubectl.json("get", "mutatingwebhookconfiguration", "fairlead")
-    webhooks: list[Json] = found["webhooks"]
-    return webhooks
-
-
-def wanted(authority: bytes) -> list[Json]:
-    """What the sandbox registers, which the other cluster tests try, but by way of a Service."""
-    webhooks: list[Json] = mutating_webhook_configuration("", b"")["webhooks"]
-    client = {
-        "service": {"name": "fairlead", "namespace": NAMESPACE, "path": "/mutate", "port": 443},
-        "caBundle": base64.b64encode(authority).decode(),
+def test_nothing_that_is_applied_is_warned_of(installed: Installed) -> None:
+    """Pod Security would warn of a Deployment whose pods it will refuse."""
+    warned = {
+        command: said for command, said in installed.said.items() if "warning" in said.lower()
     }
-    return [{**webhook, "clientConfig": client} for webhook in webhooks]
+    assert warned == {}
 
 
-def test_the_controller_works_with_each_of_its_rights_and_no_other(installed: Installed) -> None:
-    """Runs of each shape, from creation to their end, use all that the page grants.
+def test_the_pods_are_admitted_and_scheduled(installed: Installed) -> None:
+    """Under the restricted level and the quota, on the nodes that are Fairlead's own."""
+    namespace = installed.kubectl.json("get", "namespace", names.NAMESPACE)
+    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
 
-    Which rights are used the audit log of the API server tells.
-    """
-    container = installed.deployed(CONTROLLER)
-    command, *options = container["args"]
-    assert command == fairlead_controller.command.name
-    (port,) = container["ports"]
-    assert port["containerPort"] == default("--health-port")
-    # As the page says: pods of runs would wait for a webhook that nobody can reach here.
-    installed.kubectl("delete", "mutatingwebhookconfiguration", "fairlead")
-    start_controller(
-        installed.plane,
-        name=CONTROLLER,
-        kubeconfig=installed.account(CONTROLLER),
-        # In a pod that would be the pod's own.
-        options=(*options, "--lease-namespace", NAMESPACE),
-    )
-    for name, story in EVERY_RIGHT.items():
-        story(installed.room(name))
-    used, refused = requests(installed.plane)
-    assert refused == set()
-    assert used == granted(installed)
+    def newest() -> list[Json]:
+        found = installed.kubectl.json("get", "pods")["items"]
+        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
+    while len(newest()) != 5:
+        pass
+    for pod in newest():
+        assert pod["spec"]["nodeName"].startswith("system-")
+        assert pod["spec"]["priority"] == 2_000_000_000
+        (container,) = pod["spec"]["containers"]
+        assert container["image"] == "example.invalid/team/fairlead:0.1.0"
 
-def default(option: str) -> object:
-    """What an option of `fairlead controller` is if it is not given."""
-    (found,) = (each for each in fairlead_controller.command.params if option in each.opts)
-    return found.default
+    def counted() -> int:
+        quota = installed.kubectl.json("get", "resourcequota", "fairlead-critical-pods")
+        return int(quota["status"]["used"]["pods"])
+
+    while counted() != 5:
+        pass
 
 
-def requests(plane: ControlPlane) -> tuple[set[Right], set[Right]]:
-    """What the controller has asked the API server for, and what of it was forbidden."""
-    used, refused = set(), set()
-    for line in plane.layout.audit_log.read_text().splitlines(keepends=True):
-        # The last line may be in the middle of being written.
-        event = json.loads(line) if line.endswith("\n") else {}
-        about = event.get("objectRef", {})
-        if "resource" in about:
-            whole = "/".join(about[key] for key in ("resource", "subresource") if key in about)
-            right = (about.get("apiGroup", ""), whole, event["verb"])
-            used.add(right)
-            # A webhook, or a policy, forbids with other words.
-            if event["annotations"]["authorization.k8s.io/decision"] == "forbid":
-                refused.add(right)
-    return used, refused
+def test_a_pod_that_is_not_restricted_is_refused(installed: Installed) -> None:
+    """So that the test above says something."""
+    refused = installed.kubectl.run("run", "root", "--image=example.invalid/none")
+    assert 'violates PodSecurity "restricted' in refused.stderr
 
 
-def granted(installed: Installed) -> set[Right]:
-    """What the page's roles for the controller allow."""
-    found = [
-        installed.kubectl.json("get", kind, CONTROLLER)["rules"] for kind in ("clusterrole", "role")
+def test_the_entries_are_those_of_the_sources_that_were_chosen(installed: Installed) -> None:
+    """The default two, MLRun's and the training operator's two marks."""
+    entries = {entry["name"]: entry for entry in webhooks(installed)}
+    assert list(entries) == [
+        "pods-0.fairlead.dev",
+        "namespaces.fairlead.dev",
+        "mlrun-0.fairlead.dev",
+        "kubeflow-training-0.fairlead.dev",
+        "kubeflow-training-1.fairlead.dev",
     ]
-    return {
-        (group, resource, verb)
-        for rules in found
-        for rule in rules
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
+    assert all(entry["failurePolicy"] == "Fail" for entry in entries.values())
+
+
+def test_the_webhook_serves_with_a_certificate_that_the_api_server_will_trust(
+    quiet: Installed, webhook: Served
+) -> None:
+    """Made and published by the controller, for the one name that is checked.
+
+    The one thing that is not tried here is the way from the Service to a container.
+    """
+    for entry in webhooks(quiet):
+        with called(webhook, entry) as connection:
+            assert connection.version() == "TLSv1.3"
+
+
+@contextmanager
+def called(webhook: Served, entry: Json) -> Iterator[ssl.SSLSocket]:
+    """A connection as the API server makes it: by the entry's bundle and the Service's name."""
+    bundle = base64.b64decode(entry["clientConfig"]["caBundle"]).decode()
+    service = entry["clientConfig"]["service"]
+    name = f"{service['name']}.{service['namespace']}.svc"
+    context = ssl.create_default_context(cadata=bundle)
+    with (
+        socket.create_connection(("127.0.0.1", webhook.port)) as plain,
+        context.wrap_socket(plain, server_hostname=name) as connection,
+    ):
+        yield connection
+
+
+def test_the_webhook_works_with_each_of_its_rights_and_no_other(
+    quiet: Installed, webhook: Served
+) -> None:
+    """It asks for a namespace that it has not heard of, and watches all else."""
+    review = {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "1",
+            "operation": "CREATE",
+            "namespace": "unheard-of",
+            "kind": {"group": "", "version": "v1", "kind": "Pod"},
+            "resource": {"group": "", "version": "v1", "resource": "pods"},
+            "userInfo": {},
+            "object": {
+                "metadata": {"labels": {names.RUN: "r"}},
+                "spec": {"containers": [{"name": "main", "image": "none"}]},
+            },
+        },
     }
+    with called(webhook, webhooks(quiet)[0]) as connection:
+        client = http.client.HTTPConnection("webhook")
+        client.sock = connection
+        ask(client, review)
+    assert refused(quiet, names.WEBHOOK) == set()
+    wanted = granted(quiet, names.WEBHOOK)
+    assert used(quiet, names.WEBHOOK, wanted) == wanted
+    assert {verb for _, _, verb, _ in wanted} == {"get", "list", "watch"}
+
+
+def test_the_controller_works_with_each_of_its_rights_and_no_other(
+    quiet: Installed, controller: SandboxController, webhook: Served
+) -> None:
+    """Runs of each shape, and a rotation of both certificates, use all that is granted."""
+    for secret in SECRETS:
+        quiet.kubectl("annotate", "secret", secret, f"{names.ROTATE}=now")
+    webhook.line("certificate loaded", 2)
+    for name, story in EVERY_RIGHT.items():
+        story(quiet.room(name))
+    assert refused(quiet, names.CONTROLLER) == set()
+    wanted = granted(quiet, names.CONTROLLER)
+    assert used(quiet, names.CONTROLLER, wanted) == wanted
+    assert readiness(controller.health_port)[0] == 200
+
+
+def test_alerts_and_dashboard_name_what_both_programs_expose(
+    controller: SandboxController, webhook: Served, kubectl_path: Path
+) -> None:
+    """Every series, and every label that it is selected or grouped by."""
+    expositions = [webhook.metrics(), get(controller.health_port, "/metrics")[1].decode()]
+    for expression in expressions(overlay(kubectl_path, "monitoring")):
+        assert missing(expositions, expression) == [], expression
 
 
 def test_who_may_edit_a_namespace_may_create_runs_in_it(installed: Installed) -> None:
@@ -251,11 +263,18 @@ def test_who_may_edit_a_namespace_may_create_runs_in_it(installed: Installed) ->
     assert [may("view", "watch"), may("view", "create")] == [True, False]
 
 
-def test_runs_go_with_their_definition(installed: Installed) -> None:
-    """As the page says of deleting it."""
+def test_it_is_uninstalled_with_all_runs(
+    installed: Installed,
+    controller: SandboxController,  # noqa: ARG001  (it makes the Run's pods)
+) -> None:
+    """By the page's last commands, in their order."""
     room = installed.room("last")
     play(room, "last", framework="jax", replicas={"worker": {"count": 2}})
     room.wait_for_pods(2)
-    room.kubectl("delete", "crd", "runs.fairlead.dev")
+    for command in commands(PAGE.read_text().partition(UNINSTALLING)[2]):
+        run(command, installed.folder, installed.plane.kubeconfig, installed.kubectl.path)
     while room.pods():
         pass
+    ours = ("-l", "app.kubernetes.io/part-of=fairlead")
+    kinds = "clusterroles,clusterrolebindings,namespaces,crds,mutatingwebhookconfigurations"
+    assert installed.kubectl.json("get", kinds, *ours)["items"] == []

@@ -1,0 +1,92 @@
+"""What docs/installing.md says, and a cluster in which its commands have run."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.cluster.rooms import Room
+from webhook import names
+from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.kubectl import Kubectl
+
+Json = dict[str, Any]
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "installing.md"
+UNINSTALLING = "## 7. Uninstalling"
+
+
+@dataclass(frozen=True)
+class Installed:
+    """The page's commands have run in `folder`; `said` has what each wrote on stderr."""
+
+    plane: ControlPlane
+    folder: Path
+    kubectl: Kubectl
+    said: Mapping[str, str]
+
+    def account(self, name: str) -> Path:
+        """A kubeconfig with a token of one of the ServiceAccounts, in their namespace."""
+        token = self.kubectl("create", "token", name).strip()
+        config = yaml.safe_load(self.plane.kubeconfig.read_text())
+        config["users"][0]["user"] = {"token": token}
+        config["contexts"][0]["context"]["namespace"] = names.NAMESPACE
+        # Within the control plane's folder, as a process beside it wants it.
+        path = self.plane.layout.directory / f"{name}.account"
+        path.write_text(yaml.safe_dump(config))
+        return path
+
+    def arguments(self, name: str) -> list[str]:
+        """The Deployment's arguments, as the API server has them."""
+        deployment = self.kubectl.json("get", "deployment", name)
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+        return list(container["args"])
+
+    def room(self, name: str) -> Room:
+        """A new namespace."""
+        self.plane.create_namespace(name)
+        return Room(self.plane, self.kubectl.within(name), name)
+
+    def audited(self) -> list[Json]:
+        """The requests of both accounts so far."""
+        lines = self.plane.layout.audit_log.read_text().splitlines(keepends=True)
+        # The last line may be in the middle of being written.
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def files(page: str) -> Mapping[str, str]:
+    """The page's YAML files by the names that their first lines give."""
+    return dict(re.findall(r"```yaml\n# (\S+\.yaml)\n(.*?)```", page, re.DOTALL))
+
+
+def commands(page: str) -> list[str]:
+    """The page's commands, in order."""
+    blocks = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
+    return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+
+
+def run(command: str, folder: Path, kubeconfig: Path, kubectl: Path) -> str:
+    """Run one of the page's commands there, and return what it writes on stderr."""
+    programs = (Path(sys.executable).parent, kubectl.parent, os.environ["PATH"])
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", command],
+        cwd=folder,
+        env={
+            **os.environ,
+            "PATH": os.pathsep.join(map(str, programs)),
+            "KUBECONFIG": str(kubeconfig),
+        },
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, (command, done.stdout, done.stderr)
+    return done.stderr

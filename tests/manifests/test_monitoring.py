@@ -1,0 +1,112 @@
+"""Alerts and dashboard are whole, and of what matters.
+
+tests/cluster/test_installing.py compares their series with those that both programs expose.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from tests.manifests.kustomize import Json, of_kind, one, selects
+from tests.manifests.monitoring import alerts, dashboard, expressions, missing
+
+Build = Callable[[str], tuple[Json, ...]]
+EXPOSITION = """\
+# TYPE fairlead_leader gauge
+fairlead_leader 1.0
+# TYPE fairlead_reconciles_total counter
+fairlead_reconciles_total{result="done"} 1.0
+# TYPE fairlead_creations_refused_total counter
+"""
+
+
+@pytest.fixture(scope="module")
+def objects(build: Build) -> tuple[Json, ...]:
+    """The overlay's."""
+    return build("monitoring")
+
+
+def test_what_is_scraped_is_every_pod_ready_or_not(objects: tuple[Json, ...]) -> None:
+    """Those that are not ready tell most."""
+    spec = one(objects, "ServiceMonitor")["spec"]
+    (service,) = [
+        each
+        for each in of_kind(objects, "Service")
+        if selects(spec["selector"], each["metadata"]["labels"])
+    ]
+    assert service["spec"]["publishNotReadyAddresses"]
+    (port,) = service["spec"]["ports"]
+    assert [each["port"] for each in spec["endpoints"]] == [port["name"]]
+    for deployment in of_kind(objects, "Deployment"):
+        pod = deployment["spec"]["template"]
+        assert selects({"matchLabels": service["spec"]["selector"]}, pod["metadata"]["labels"])
+        ports = [each["name"] for each in pod["spec"]["containers"][0]["ports"]]
+        assert port["targetPort"] in ports
+
+
+def test_every_alert_says_what_is_wrong_and_what_to_do(objects: tuple[Json, ...]) -> None:
+    """And how bad it is; no two have one name."""
+    found = alerts(objects)
+    assert len({alert["alert"] for alert in found}) == len(found)
+    for alert in found:
+        assert alert["labels"]["severity"] in ("critical", "warning")
+        assert set(alert["annotations"]) == {"summary", "description"}
+        assert re.fullmatch(r"\d+[mh]", alert.get("for", "0m"))
+        assert all(text.endswith(".") for text in alert["annotations"].values())
+
+
+def test_there_is_an_alert_for_what_matters(objects: tuple[Json, ...]) -> None:
+    """Expiry, nobody ready, what was refused, overload, no leader."""
+    named = {alert["alert"]: alert["expr"] for alert in alerts(objects)}
+    for name, series in (
+        ("FairleadWebhookNotReady", "fairlead_ready"),
+        ("FairleadCertificateExpires", "fairlead_certificate_expiry_timestamp_seconds"),
+        ("FairleadAuthorityExpires", "fairlead_certificate_expiry_timestamp_seconds"),
+        ("FairleadCertificateRefused", "fairlead_certificate_reload_total"),
+        ("FairleadPoliciesRefused", "fairlead_policy_reload_total"),
+        ("FairleadShedsRequests", "fairlead_admission_requests_total"),
+        ("FairleadControllerWithoutLeader", "fairlead_leader"),
+    ):
+        assert series in named[name]
+
+
+def test_expressions_are_balanced(objects: tuple[Json, ...]) -> None:
+    """No parenthesis, brace or bracket is left open."""
+    for expression in expressions(objects):
+        for opening, closing in ("()", "{}", "[]"):
+            assert expression.count(opening) == expression.count(closing), expression
+
+
+def test_panels_lie_beside_each_other(objects: tuple[Json, ...]) -> None:
+    """Within Grafana's 24 columns, none over another; each has an identity and a source."""
+    panels = dashboard(objects)["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    taken: set[tuple[int, int]] = set()
+    for panel in panels:
+        place = panel["gridPos"]
+        cells = {
+            (place["x"] + right, place["y"] + down)
+            for right in range(place["w"])
+            for down in range(place["h"])
+        }
+        assert not cells & taken
+        assert max(x for x, _ in cells) < 24
+        taken |= cells
+        assert panel["datasource"]["uid"] == "${datasource}"
+
+
+def test_a_series_or_a_label_that_is_not_exposed_is_missed() -> None:
+    """So that the comparison with both programs says something."""
+    for expression, wanted in (
+        ("sum(fairlead_leader)", []),
+        ('sum(rate(fairlead_reconciles_total{result="failed"}[5m]))', []),
+        ("sum by (pod, result) (fairlead_reconciles_total)", []),
+        ("fairlead_creations_refused_total", []),
+        ("fairlead_leaders", ["fairlead_leaders"]),
+        ('fairlead_reconciles_total{code="1"}', ["fairlead_reconciles_total{code}"]),
+        ("sum by (phase) (fairlead_leader)", ["fairlead_leader{phase}"]),
+    ):
+        assert missing([EXPOSITION], expression) == wanted, expression
