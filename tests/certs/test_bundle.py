@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 from certs.authority import new_authority
-from certs.bundle import alive, certificates, join, same
+from certs.bundle import alive, certificates, join, same, signer
+from certs.issue import Names, issue_server
 from certs.life import AUTHORITY_LIFETIME
 from tests.certs.world import BEGIN
 
@@ -37,3 +38,12 @@ def test_certificates_whose_life_is_over_are_left_out() -> None:
     """At the very second."""
     assert alive([ONE], BEGIN + AUTHORITY_LIFETIME - timedelta(seconds=1)) == (ONE,)
     assert alive([ONE], BEGIN + AUTHORITY_LIFETIME) == ()
+
+
+def test_who_signed_a_leaf_is_found_in_a_bundle() -> None:
+    """By the signature, for the names of all authorities are the same."""
+    pair = new_authority("one", BEGIN)
+    leaf = issue_server(pair, "leaf", Names(dns=("leaf",)), BEGIN).check()
+    assert signer(leaf, [ONE, TWO, pair.check()]) == pair.check()
+    assert signer(leaf, [ONE, TWO]) is None
+    assert signer(leaf, []) is None

@@ -1,0 +1,115 @@
+"""What is wrong with certificates."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from certs.authority import new_authority
+from certs.kept import Authority
+from certs.life import renewal_time
+from tests.cli.certs.sights import (
+    ABSENT,
+    CONFIGURATION,
+    ENTRIES,
+    HIDDEN,
+    LEAF,
+    NEXT,
+    NOW,
+    RETIRING,
+    SIGNING,
+    STAGED,
+    STEADY,
+    configuration,
+    secret,
+    serving,
+    sight,
+)
+from webhook.cli.certs.judge import OVERDUE, by_cert_manager, problems
+from webhook.cli.certs.sight import Seen, Sight
+
+OTHER = Authority(new_authority("fairlead", NOW)).bundle
+FIRST, SECOND = ENTRIES
+
+
+# As it is after the authority was lost.
+ANEW = Authority(staged=NEXT, retiring=(SIGNING.check(),))
+
+
+@pytest.mark.parametrize("authority", [STEADY, STAGED, RETIRING, ANEW])
+def test_nothing_is_wrong_while_a_rotation_is_under_way(authority: Authority) -> None:
+    """In no phase of it."""
+    assert problems(sight(authority, serving(STAGED.bundle)), NOW) == []
+
+
+CASES: dict[str, tuple[Sight, str]] = {
+    "no authority": (sight(ABSENT), "fairlead-authority is not there"),
+    "a garbled one": (
+        sight(secret({"tls.crt": b"garbage"})),
+        "fairlead-authority cannot be read as an authority",
+    ),
+    "no leaf": (sight(STEADY, ABSENT), "fairlead-webhook-tls is not there"),
+    "a garbled leaf": (sight(STEADY, secret({"tls.crt": b"x"})), "holds no leaf with its key"),
+    "a leaf by nobody": (sight(STEADY, serving(OTHER)), "by none of the authorities beside it"),
+    "no configuration": (sight(published=ABSENT), f"there is no {CONFIGURATION}"),
+    "no webhook of ours": (sight(published=Seen({"webhooks": []})), "no webhook calls the Service"),
+    "no bundle": (sight(published=configuration(STEADY.bundle, b"")), f"{SECOND} has no caBundle"),
+    "a bundle of others": (
+        sight(published=configuration(OTHER, STEADY.bundle)),
+        f"the caBundle of {FIRST} does not vouch for the leaf",
+    ),
+    "an old bundle": (
+        sight(STAGED, published=configuration(STEADY.bundle, STAGED.bundle)),
+        f"the caBundle of {FIRST} is another one than is kept",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_fault_is_found_and_nothing_else(case: str) -> None:
+    """With what it means, or what to look at."""
+    seen, said = CASES[case]
+    (found,) = problems(seen, NOW)
+    assert said in found
+
+
+def test_what_may_not_be_seen_is_not_judged() -> None:
+    """The rest is: what is published is compared with the bundle beside the leaf."""
+    assert problems(sight(HIDDEN), NOW) == []
+    assert problems(sight(HIDDEN, HIDDEN, HIDDEN), NOW) == []
+    (found,) = problems(sight(HIDDEN, published=configuration(b"", STEADY.bundle)), NOW)
+    assert "has no caBundle" in found
+    outdated = sight(HIDDEN, serving(STAGED.bundle))
+    assert all("another one than is kept" in each for each in problems(outdated, NOW))
+
+
+def test_times_are_judged_of_the_authority_and_of_the_leaf() -> None:
+    """Not valid yet, overdue, over."""
+    early = problems(sight(), NOW - timedelta(days=20))
+    assert [each.partition(" is not valid before ")[0] for each in early] == [
+        "the authority",
+        "the leaf",
+    ]
+    due = renewal_time(LEAF.check()) + OVERDUE
+    assert problems(sight(), due) == []
+    (late,) = problems(sight(), due + timedelta(seconds=1))
+    assert late.startswith("the leaf should have been renewed by ")
+    over = problems(sight(), NOW + timedelta(days=800))
+    assert [each.partition(" has expired ")[0] for each in over] == ["the authority", "the leaf"]
+
+
+def test_beside_cert_manager_there_is_no_authority_of_ours() -> None:
+    """Its leaf says by an annotation whose it is."""
+    leaf = serving(annotations={"cert-manager.io/certificate-name": "fairlead"})
+    seen = sight(ABSENT, leaf)
+    assert by_cert_manager(seen)
+    assert problems(seen, NOW) == []
+    assert not by_cert_manager(sight())
+
+
+def test_a_new_authority_that_does_not_sign_yet_is_no_fault() -> None:
+    """Before the first leaf."""
+    only = Authority(staged=NEXT)
+    found = problems(sight(only, ABSENT), NOW)
+    assert [each for each in found if "authority" in each.partition(" is not there")[0]] == []
