@@ -1,0 +1,55 @@
+"""The keeper of certificates as the command line puts it together."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+import pytest
+from click.testing import CliRunner
+from prometheus_client import CollectorRegistry
+
+from certs.kept import Serving
+from tests.controller.certificates.memory import Memory, entry, until_waiting
+from webhook.cli.controller import command
+from webhook.cli.keeping import Certificates, condition, make_keeper
+from webhook.controller.certificates.places import mutating
+from webhook.controller.certificates.secrets import data_of
+from webhook.kube.writer import Writer
+
+SECRET = "/api/v1/namespaces/mine/secrets/fairlead-webhook-tls"
+
+
+def test_names_that_are_given_are_in_the_leaf_beside_the_services() -> None:
+    """Addresses as a certificate has them, however they were written."""
+    memory = Memory()
+    memory.put(mutating("ours").path, webhooks=[entry("one", namespace="mine")])
+    settings = Certificates(1.0, ("gate.example.invalid", "198.18.0.1", "2001:DB8:0::1"))
+    registry = CollectorRegistry()
+    writer = cast("Writer", memory)
+    keeper = make_keeper(settings, "mine", "ours", memory.client, writer, registry)
+    # No endpoint is there: nobody is asked.
+    asyncio.run(until_waiting(keeper))
+    serving = Serving.read(data_of(memory.objects[SECRET]))
+    assert serving
+    text = str(serving.leaf.check().extensions)
+    for name in (
+        "fairlead-webhook.mine.svc",
+        "fairlead-webhook.mine.svc.cluster.local",
+        "gate.example.invalid",
+        "198.18.0.1",
+        "2001:db8::1",
+    ):
+        assert name in text
+    assert condition(keeper).ready
+    assert condition(keeper).reason.startswith("steady: nothing is due")
+    (configured,) = memory.objects[mutating("ours").path]["webhooks"]
+    assert configured["clientConfig"]["caBundle"]
+
+
+@pytest.mark.parametrize("name", ["", " a", "höher.example.invalid"])
+def test_a_name_that_no_certificate_can_have_is_refused_at_once(name: str) -> None:
+    """Before anything is begun."""
+    result = CliRunner().invoke(command, ["--certificates", "--certificate-name", name])
+    assert result.exit_code == 2
+    assert "is no name for a certificate" in result.output
