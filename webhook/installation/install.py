@@ -12,7 +12,7 @@ from webhook.installation.interception import intercept
 from webhook.installation.kinds import CRD
 from webhook.installation.policies import changed_by_others
 from webhook.installation.probe import ANSWERS, probe
-from webhook.installation.removal import remove
+from webhook.installation.removal import applied, ended, remove
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -61,6 +61,7 @@ class Installer:
         guards = {key: each for key, each in objects.items() if is_stamp_guard(key)}
         late = {*guards, *([found[0]] if found else [])}
         first = {key: each for key, each in objects.items() if key not in late}
+        await self._wait_for_ends(first)
         with self._progress.step(f"applying {len(objects)} objects"):
             await self._definitions(first)
             for key, each in first.items():
@@ -72,9 +73,20 @@ class Installer:
         for key, each in guards.items():
             await self._note(key, await apply(self._client, key, each))
         for key in stale:
-            if await remove(self._client, key, only_if_applied=True):
+            if await remove(self._client, key, applied):
                 await self._note(key, "deleted")
         return self._done
+
+    async def _wait_for_ends(self, objects: Mapping[Key, Json]) -> None:
+        """What an earlier uninstall deletes still cannot be made anew, nor what belongs to it."""
+        for key in objects:
+            if key.kind.name in (CRD, "Namespace") and await ended(self._client, key):
+
+                async def missing(key: Key = key) -> str:
+                    return await ended(self._client, key)
+
+                with self._progress.step(f"waiting for the end of the former {key}"):
+                    await self._patience.until(str(key), missing)
 
     async def _definitions(self, objects: Mapping[Key, Json]) -> None:
         definitions = [key for key in objects if key.kind.name == CRD]
@@ -98,7 +110,21 @@ class Installer:
                 )
                 await self._note(key, "kept")
                 return
-        await self._note(key, await apply(self._client, key, wanted))
+        result = await apply(self._client, key, wanted)
+        if key.name == names.POLICIES_CONFIG_MAP:
+            result = await self._without_others(key, wanted, result)
+        await self._note(key, result)
+
+    async def _without_others(self, key: Key, wanted: Json, result: Result) -> Result:
+        """Files that somebody else put into the ConfigMap go: they would be policies too."""
+        live = await self._client.get(key.path)
+        gone = set(live.get("data") or {}) - set(wanted["data"])
+        if not gone and not live.get("binaryData"):
+            return result
+        patch = {"data": dict.fromkeys(gone), "binaryData": None}
+        query = {"fieldManager": names.INSTALL_MANAGER}
+        await self._client.patch(key.path, patch, "merge", query=query)
+        return "changed"
 
     async def _wait_for_pods(self, objects: Mapping[Key, Json]) -> None:
         for key in objects:

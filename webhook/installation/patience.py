@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 # Seconds between two looks.
-PERIOD: Final = 0.5
+PERIOD: Final = 0.25
 
 
 class NotInTime(InstallationError):

@@ -10,7 +10,7 @@ from webhook.errors import ClusterError
 from webhook.installation.apply import read
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from webhook.installation.kinds import Key
     from webhook.kube.client import Client
@@ -18,14 +18,16 @@ if TYPE_CHECKING:
 NAME_LABEL: Final = "app.kubernetes.io/name"
 
 
-async def remove(client: Client, key: Key, *, only_if_applied: bool = False) -> bool:
+async def remove(
+    client: Client, key: Key, ours: Callable[[Mapping[str, Any]], bool] | None = None
+) -> bool:
     """Delete the object if it is there and ours; whether it was. Raises ClusterError.
 
-    Ours is what carries our label, or was applied by `fairlead install`; with `only_if_applied`
-    the latter alone. It is deleted only as the one that was read.
+    Ours is what carries our label, or was applied by `fairlead install`, unless `ours` tells
+    otherwise. It is deleted only as the one that was read.
     """
     found = await read(client, key.path)
-    if found is None or not (applied(found) or (not only_if_applied and labelled(found))):
+    if found is None or not (ours(found) if ours else applied(found) or labelled(found)):
         return False
     try:
         preconditions = {"uid": found["metadata"]["uid"]}
@@ -35,6 +37,16 @@ async def remove(client: Client, key: Key, *, only_if_applied: bool = False) -> 
         if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
             raise
     return True
+
+
+async def ended(client: Client, key: Key) -> str:
+    """What is missing until an object that is being deleted is gone; "" if it is, or is not."""
+    found = await read(client, key.path)
+    if not found or not found["metadata"].get("deletionTimestamp"):
+        return ""
+    conditions = (found.get("status") or {}).get("conditions") or ()
+    why = [each["message"] for each in conditions if each.get("message")]
+    return f"{key} is being deleted: {why[-1]}" if why else f"{key} is being deleted"
 
 
 def applied(found: Mapping[str, Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -10,7 +11,7 @@ from webhook.errors import ClusterError
 from webhook.installation.apply import read
 from webhook.installation.kinds import CONFIGURATION, CRD, GUARD, GUARD_BINDING, key_of
 from webhook.installation.probe import ANSWERS, probe
-from webhook.installation.removal import labelled, remove
+from webhook.installation.removal import ended, labelled, remove
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,8 +25,13 @@ if TYPE_CHECKING:
 
 _NAMESPACE: Final = key_of("Namespace", names.NAMESPACE)
 _RUNS: Final = key_of(CRD, f"{names.RUNS}.{names.GROUP}")
-# What the programs make beside the manifests.
-_SECRETS: Final = (names.AUTHORITY_SECRET, names.SERVING_SECRET)
+# What the programs make beside the manifests, or cert-manager for them. By such names they are
+# ours.
+_SECRETS: Final = (
+    names.AUTHORITY_SECRET,
+    names.SERVING_SECRET,
+    "fairlead-cert-manager-authority",
+)
 _LEASE: Final = (
     f"/apis/coordination.k8s.io/v1/namespaces/{names.NAMESPACE}/leases/{names.CONTROLLER}"
 )
@@ -88,13 +94,17 @@ async def uninstall(
         early = {*deleted, *late}
         await away(key for key in reversed(doomed) if key not in early)
         for name in _SECRETS:
-            await away([key_of("Secret", name, names.NAMESPACE)])
+            key = key_of("Secret", name, names.NAMESPACE)
+            if await remove(client, key, lambda _: True):
+                deleted.append(key)
         await _delete_lease(client)
         if delete_runs:
             await away([_RUNS])
         left = await _others(client)
         if not left:
             await away([_NAMESPACE])
+        for key in late:
+            await patience.until(f"the end of {key}", partial(ended, client, key))
     if await read(client, _RUNS.path):
         left.append(
             f"{_RUNS}, and every Run: they stay for the next installation (--delete-runs deletes "

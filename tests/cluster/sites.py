@@ -1,0 +1,128 @@
+"""A control plane of its own for `fairlead install`, whose webhook is a process of this machine.
+
+kwok says of every pod that it runs, and no container is started: so the Deployments become
+available, and the one webhook that answers runs beside them. It is registered by its address.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from webhook.cli import fairlead
+from webhook.sandbox.control_plane import ControlPlane, free_ports
+from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.readiness import wait_until
+
+Json = dict[str, Any]
+NAMESPACE = "fairlead-system"
+WEBHOOK = "install-webhook"
+POLICIES = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: pool}
+spec:
+  defaults: {nodeSelector: {pool: a}}
+"""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A cluster, and a webhook that is there for it, but that nobody has registered."""
+
+    plane: ControlPlane
+    kubectl: Kubectl
+    folder: Path
+    port: int
+    health_port: int
+
+    @property
+    def authority(self) -> Path:
+        """The PEM that vouches for the webhook."""
+        return self.plane.layout.directory / "install-ca.crt"
+
+    @property
+    def at_its_address(self) -> Sequence[str]:
+        """Options of `fairlead install` that have pods sent there."""
+        url = f"https://127.0.0.1:{self.port}/mutate"
+        return ("--webhook-url", url, "--webhook-ca", str(self.authority))
+
+    def run(self, command: str, *options: str, stdin: str | None = None) -> Result:
+        """`fairlead COMMAND` on this cluster."""
+        arguments = [command, *options, "--kubeconfig", str(self.plane.kubeconfig)]
+        return CliRunner().invoke(fairlead, arguments, input=stdin, catch_exceptions=False)
+
+    def install(self, *options: str) -> Result:
+        """`fairlead install`, with the webhook at its address; it has to succeed."""
+        result = self.run("install", *self.at_its_address, *options)
+        assert result.exit_code == 0, result.output
+        return result
+
+    def uninstall(self, *options: str) -> Result:
+        """`fairlead uninstall`, Runs included; it has to succeed."""
+        result = self.run("uninstall", "--yes", "--delete-runs", *options)
+        assert result.exit_code == 0, result.output
+        return result
+
+    def findings(self, *options: str) -> list[Json]:
+        """What `fairlead doctor` finds."""
+        document: Json = json.loads(self.run("doctor", "-o", "json", *options).stdout)
+        found: list[Json] = document["findings"]
+        return found
+
+    def configuration(self) -> Json:
+        """The webhook configuration as the API server has it."""
+        found: Json = self.kubectl.json("get", "mutatingwebhookconfiguration", "fairlead")
+        return found
+
+    def create_pod(self, name: str, namespace: str = "default", **labels: str) -> Json:
+        """`kubectl create` a pod with labels of ours, and give it as it is stored."""
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": name,
+                "labels": {f"fairlead.dev/{key}": value for key, value in labels.items()},
+            },
+            "spec": {"containers": [{"name": "main", "image": "example.invalid/none"}]},
+        }
+        kubectl = self.kubectl.within(namespace)
+        created: Json = kubectl.json("create", "-f", "-", stdin=json.dumps(pod))
+        return created
+
+    def start_webhook(self) -> None:
+        """Run `fairlead serve`, and wait until it listens."""
+        policies = self.folder / "policies"
+        policies.mkdir(exist_ok=True)
+        (policies / "policies.yaml").write_text(POLICIES)
+        ports = ("--port", str(self.port), "--health-port", str(self.health_port))
+        process = self.plane.start_process(
+            WEBHOOK,
+            [
+                *(sys.executable, "-c", "from webhook.cli import main; main()", "serve"),
+                *("--policies", policies, "--kubeconfig", self.plane.kubeconfig),
+                *("--host", "127.0.0.1", *ports, "--self-signed", "--ca-out", self.authority),
+            ],
+        )
+        wait_until(
+            "the webhook to listen",
+            self.authority.exists,
+            process.check,
+            time.monotonic() + 60,
+            process.last_words,
+        )
+
+
+def build(plane: ControlPlane, kubectl: Kubectl, folder: Path) -> Site:
+    """The cluster with such a webhook, which runs."""
+    ports = free_ports(["https", "health"])
+    made = Site(plane, kubectl, folder, ports["https"], ports["health"])
+    made.start_webhook()
+    return made
