@@ -106,7 +106,10 @@ def said(
         for at, key in enumerate(keys):
             lines = base64.b64decode(key).decode().splitlines()
             material[f"key {at}, as a Secret has it"] = key[60:120]
-            material |= {f"key {at}, line {n}": line for n, line in enumerate(lines[1:-1])}
+            # The last line may be so short that it stands anywhere.
+            long = [line for line in lines[1:-1] if len(line) >= 16]
+            material |= {f"key {at}, line {n}": line for n, line in enumerate(long, 1)}
+            assert long
         assert len(keys) == 3
         yield Said(logs, plain, material, ("quicksilver", "worker-1", name))
     finally:
@@ -148,7 +151,7 @@ def test_no_log_has_a_key_a_token_or_a_template(said: Said) -> None:
     assert "quicksilver" in said.logs
     for what, text in said.secrets.items():
         assert text not in said.logs, what
-    assert not re.search(r"PRIVATE KEY|BEGIN CERTIFICATE|[Bb]earer |authorization", said.logs)
+    assert not re.search(r"PRIVATE KEY|BEGIN CERTIFICATE|[Bb]earer |[Aa]uthorization: ", said.logs)
     # A token, whoever's: three parts of base64, of which the first two are JSON.
     assert not re.search(r"eyJ[\w-]{10,}\.eyJ", said.logs)
 
