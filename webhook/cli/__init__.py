@@ -7,6 +7,7 @@ import sys
 import click
 
 import webhook
+from webhook.cli.harmless import harmless
 from webhook.cli.lazy import LazyGroup
 from webhook.errors import FairleadError
 
@@ -59,5 +60,5 @@ def main() -> None:
         fairlead(prog_name="fairlead")
     except FairleadError as error:
         click.secho("error: ", fg="red", bold=True, nl=False, err=True)
-        click.echo(str(error), err=True)
+        click.echo(harmless(str(error)), err=True)
         sys.exit(1)

@@ -160,3 +160,26 @@ def test_the_last_failure_is_told_with_its_last_lines() -> None:
     assert (shown[-20], shown[-1]) == ("    | line 10", "    | line 29")
     gone = {"replica": "r", "reason": "NodeLost", "disruption": True, "time": HOUR_AGO}
     assert text(report(lastFailure=gone))[-1] == "    r disrupted, 1h ago: NodeLost"
+
+
+def test_what_others_wrote_steers_no_terminal() -> None:
+    """A program's last words are its author's, and those of a node, or of a webhook, others'."""
+    evil = "\x1b[2Jgone"
+    failure = {
+        "replica": "mnist-worker-0",
+        "time": HOUR_AGO,
+        "reason": evil,
+        "message": f"one\n{evil}",
+        "disruption": False,
+    }
+    one = Replica("worker", 0, "mnist-worker-0", "Waiting", note=evil)
+    told = report(
+        one,
+        phase="Failed",
+        message=evil,
+        conditions=[condition("Failed", "True", message=evil)],
+        lastFailure=failure,
+    )
+    shown = "\n".join(lines(told, NOW))
+    assert "\x1b[2J" not in shown
+    assert shown.count("\\x1b[2Jgone") >= 4

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from webhook.cli.harmless import harmless
 from webhook.cli.layout import shortened, table, wrapped
 from webhook.run import intervals, times
 
@@ -80,7 +81,7 @@ def _message(report: Report) -> str:
             " lease -A | grep fairlead tells who leads"
         )
     behind = " (its last change has not been looked at yet)" if report.behind else ""
-    return report.status.message + behind
+    return harmless(report.status.message) + behind
 
 
 def _head(report: Report, now: datetime) -> list[list[str]]:
@@ -109,7 +110,7 @@ def _conditions(report: Report, now: datetime) -> list[list[str]]:
     return [
         [each.type, each.status, each.reason, f"{_ago(each.last_transition_time, now)}: {text}"]
         for each in report.telling_conditions
-        for text in [each.message or each.reason]
+        for text in [harmless(each.message or each.reason)]
     ]
 
 
@@ -165,11 +166,12 @@ def _grouped(replicas: Iterable[Replica], now: datetime) -> Iterator[tuple[str, 
 
 
 def _note(replica: Replica, now: datetime) -> str:
+    said = harmless(replica.note)
     if not replica.downs:
-        return replica.note
+        return said
     times_in_a_row = "once" if replica.downs == 1 else f"{replica.downs} times in a row"
     history = f"went down {times_in_a_row}, last {_ago(replica.since, now)}"
-    return "; ".join(filter(None, (replica.note, history)))
+    return "; ".join(filter(None, (said, history)))
 
 
 def _names(group: Sequence[Replica]) -> str:
@@ -195,8 +197,9 @@ def _last_failure(report: Report, now: datetime) -> Iterator[str]:
     node = f" on {failure.node}" if failure.node else ""
     yield ""
     yield "  " + click.style("Last failure", bold=True)
-    yield f"    {failure.replica} {what}{node}, {_ago(failure.time, now)}: {failure.reason}{code}"
-    for line in failure.message.rstrip().splitlines()[-_LAST_LINES:]:
+    why = harmless(failure.reason)
+    yield f"    {failure.replica} {what}{node}, {_ago(failure.time, now)}: {why}{code}"
+    for line in harmless(failure.message).rstrip().splitlines()[-_LAST_LINES:]:
         yield f"    | {line}".rstrip()
 
 
