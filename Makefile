@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 AUDIT := .venv-audit
 
-.PHONY: help demo test test-unit test-laws fuzz test-cluster lint format lock audit sbom bench manifests clean
+.PHONY: help demo test test-unit test-laws fuzz test-cluster lint format lock audit sbom bench chaos manifests clean
 
 help:
 	@echo 'make demo     set up, then show the webhook at work'
@@ -15,6 +15,7 @@ help:
 	@echo 'make format   let ruff rewrite the code'
 	@echo 'make bench    measure, and rewrite the tables of docs/benchmarks.md'
 	@echo 'make manifests  write anew what of manifests/ is made from the code'
+	@echo 'make chaos    play what goes wrong, and rewrite the tables of docs/reliability.md'
 	@echo 'make lock     resolve the dependencies anew'
 	@echo 'make audit    hold the locks against the known vulnerabilities'
 	@echo 'make sbom     write dist/fairlead.cdx.json, the bill of materials of the lock'
@@ -34,7 +35,7 @@ test: $(STAMP)
 
 # What needs no control plane: seconds, for the loop while writing.
 test-unit: $(STAMP)
-	$(BIN)/python -m pytest --ignore=tests/cluster
+	$(BIN)/python -m pytest --ignore=tests/cluster --ignore=tests/chaos
 
 # The laws, and the controller in a world of faults, with FAIRLEAD_EXAMPLES random cases for each.
 test-laws: $(STAMP)
@@ -60,6 +61,10 @@ format: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m tests.bench
+
+# Hours. FAIRLEAD_CHAOS='rolling kill --resume' plays a selection, and goes on where it ended.
+chaos: $(STAMP)
+	$(BIN)/python -m tests.chaos $(FAIRLEAD_CHAOS)
 
 # What kustomize reads, and then what it makes, for `fairlead install`.
 manifests: CAPACITY = $(filter-out %.test.yaml,$(sort $(wildcard policies/capacity/*.yaml)))

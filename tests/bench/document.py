@@ -1,4 +1,4 @@
-"""Rewrites the result tables of docs/benchmarks.md, each between two markers."""
+"""Rewrites the result tables of a document, each between two markers."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
 DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 
 
-def check(parts: Iterable[str]) -> None:
+def check(parts: Iterable[str], document: Path = DOCUMENT) -> None:
     """Raise ValueError if the document lacks the markers of one of the parts."""
-    content = DOCUMENT.read_text()
+    content = document.read_text()
     for part in parts:
-        _between(content, part)
+        _between(content, part, document)
 
 
-def write(part: str, text: str) -> None:
+def write(part: str, text: str, document: Path = DOCUMENT) -> None:
     """Put the text between the part's markers. Raises ValueError without them."""
-    content = DOCUMENT.read_text()
-    first, last = _between(content, part)
-    DOCUMENT.write_text(f"{content[:first]}\n\n{text}\n\n{content[last:]}")
+    content = document.read_text()
+    first, last = _between(content, part, document)
+    document.write_text(f"{content[:first]}\n\n{text}\n\n{content[last:]}")
 
 
-def _between(content: str, part: str) -> tuple[int, int]:
+def _between(content: str, part: str, document: Path) -> tuple[int, int]:
     """Where the part's text begins and ends."""
     begin, end = f"<!-- {part}: begin -->", f"<!-- {part}: end -->"
     if begin not in content or end not in content:
-        raise ValueError(f"{DOCUMENT.name} has no markers for {part}: {begin} and {end}")
+        raise ValueError(f"{document.name} has no markers for {part}: {begin} and {end}")
     return content.index(begin) + len(begin), content.index(end)
 
 
@@ -43,10 +43,15 @@ def circumstances(rounds: int | None) -> str:
     """On what, and when, the figures below were measured, and in how many rounds."""
     counted = "" if rounds is None else f"; {rounds} rounds"
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    return f"_Measured on {today}: {machine()}{counted}._"
+
+
+def machine() -> str:
+    """Processor, system and versions."""
     return (
-        f"_Measured on {today}: {os.cpu_count()} cores ({_processor()}), "
+        f"{os.cpu_count()} cores ({_processor()}), "
         f"{platform.system()} {platform.release().partition('-')[0]}, "
-        f"Python {platform.python_version()}, Kubernetes {KUBERNETES.version}{counted}._"
+        f"Python {platform.python_version()}, Kubernetes {KUBERNETES.version}"
     )
 
 

@@ -16,7 +16,7 @@ KEEP_HISTORY: Final = {"kube-apiserver": ("--etcd-compaction-interval=0",)}
 
 def compact(plane: ControlPlane) -> None:
     """Have etcd forget everything but the present."""
-    _call(plane, "/v3/kv/compaction", {"revision": _revision(plane), "physical": True})
+    _call(plane, "/v3/kv/compaction", {"revision": str(revision(plane)), "physical": True})
 
 
 def pods_created(plane: ControlPlane, namespace: str, prefix: str) -> int:
@@ -24,7 +24,7 @@ def pods_created(plane: ControlPlane, namespace: str, prefix: str) -> int:
 
     Whoever asks keeps the history: see KEEP_HISTORY.
     """
-    last = int(_revision(plane))
+    last = revision(plane)
     begin = f"/registry/pods/{namespace}/{prefix}".encode()
     # Of everything, since only then does an event tell that the end is reached.
     watch = {"create_request": {"key": "AA==", "range_end": "AA==", "start_revision": "1"}}
@@ -70,10 +70,9 @@ def _events(answer: dict[str, Any]) -> list[dict[str, Any]]:
     return events
 
 
-def _revision(plane: ControlPlane) -> str:
+def revision(plane: ControlPlane) -> int:
     """The store's revision now."""
-    revision: str = _call(plane, "/v3/kv/range", {"key": "AA=="})["header"]["revision"]
-    return revision
+    return int(_call(plane, "/v3/kv/range", {"key": "AA=="})["header"]["revision"])
 
 
 def _call(plane: ControlPlane, path: str, body: object) -> dict[str, Any]:

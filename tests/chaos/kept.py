@@ -1,0 +1,142 @@
+"""An arena whose certificates the controller keeps, and what they are at a moment."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from certs.bundle import same
+from certs.kept import Authority, Serving
+from certs.rotation import phase
+from tests.chaos.arena import CONFIGURATIONS, Arena, arena
+from tests.chaos.stage import Stage
+from tests.chaos.wire import PORT
+from webhook import names
+from webhook.controller.certificates.endpoints import Address
+from webhook.controller.certificates.presented import serial_number
+from webhook.sandbox.controller import CONTROLLER_NAME, launch_controller
+from webhook.sandbox.run_api import install_run_api
+
+SERVER_NAME: Final = f"{names.WEBHOOK}.{names.NAMESPACE}.svc"
+# How long an API server is given to take up a bundle. This one needs milliseconds.
+SETTLE: Final = 1.0
+
+_SECRETS: Final = f"/api/v1/namespaces/{names.NAMESPACE}/secrets"
+_CONFIGURATION: Final = f"{CONFIGURATIONS}/{names.WEBHOOK_CONFIGURATION}"
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What is kept and published, and the versions of the objects that hold it."""
+
+    authority: Authority | None
+    serving: Serving | None
+    published: tuple[bytes, ...]
+    versions: dict[str, str]
+
+    @property
+    def steady(self) -> bool:
+        """Whether no rotation is under way."""
+        authority, serving = self.authority, self.serving
+        if authority is None or serving is None or phase(authority) != "steady":
+            return False
+        bundles = (*self.published, serving.bundle)
+        return bool(self.published) and all(same(each, authority.bundle) for each in bundles)
+
+    @property
+    def serial(self) -> int:
+        """Of the leaf that is kept; 0 without one."""
+        return self.serving.leaf.check().serial_number if self.serving else 0
+
+    @property
+    def signer(self) -> int:
+        """The serial number of the authority that signs; 0 without one."""
+        signing = self.authority.signing if self.authority else None
+        return signing.check().serial_number if signing else 0
+
+    def written_since(self, before: Moment) -> str:
+        """Which object was written since then, and what it was the end of; "" if none was."""
+        changed = [what for what in self.versions if self.versions[what] != before.versions[what]]
+        return f"{' and '.join(changed)} ({phase(self.authority)})" if changed else ""
+
+
+@dataclass
+class Keeping:
+    """The controller beside the arena."""
+
+    place: Arena
+
+    def moment(self) -> Moment:
+        """What there is now."""
+        found = {
+            "authority": self._get(f"{_SECRETS}/{names.AUTHORITY_SECRET}"),
+            "leaf": self._get(f"{_SECRETS}/{names.SERVING_SECRET}"),
+            "bundle": self._get(_CONFIGURATION),
+        }
+        clients = [each["clientConfig"] for each in found["bundle"].get("webhooks", ())]
+        return Moment(
+            Authority.read(_data(found["authority"])),
+            Serving.read(_data(found["leaf"])),
+            tuple(base64.b64decode(each.get("caBundle", "")) for each in clients),
+            {
+                what: each["metadata"]["resourceVersion"] if each else ""
+                for what, each in found.items()
+            },
+        )
+
+    def ask(self, secret: str) -> None:
+        """Ask for a rotation, as `fairlead certs rotate` does."""
+        path = f"{_SECRETS}/{secret}"
+        status = 0
+        while status != 200:
+            found = self._get(path)
+            now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            found["metadata"].setdefault("annotations", {})[names.ROTATE] = now
+            # 409: somebody wrote it meanwhile.
+            status, _ = self.place.plane.api.call("PUT", path, found)
+
+    def served(self, serial: int) -> bool:
+        """Whether every replica presents this leaf."""
+        addresses = [Address(each.address, PORT) for each in self.place.replicas]
+        return all(asyncio.run(serial_number(each, SERVER_NAME)) == serial for each in addresses)
+
+    def start(self) -> None:
+        """Start the controller; does not wait for it."""
+        options = ("--certificates", "--certificate-settle", str(SETTLE), "--no-leader-election")
+        where = ("--lease-namespace", names.NAMESPACE)
+        launch_controller(self.place.plane, options=(*options, *where))
+
+    def crash(self) -> None:
+        """Kill it, and start the next one."""
+        self.place.plane.stop_component(CONTROLLER_NAME)
+        self.start()
+
+    def _get(self, path: str) -> dict[str, Any]:
+        found: dict[str, Any] | None = self.place.plane.api.get(path)
+        return found or {}
+
+
+def _data(secret: dict[str, Any]) -> dict[str, bytes]:
+    return {key: base64.b64decode(value) for key, value in secret.get("data", {}).items()}
+
+
+@contextmanager
+def kept(stage: Stage) -> Iterator[Keeping]:
+    """Everything as the manifests have it: the controller makes what the replicas serve with."""
+    with arena(stage) as place:
+        secret = f"{names.NAMESPACE}/{names.SERVING_SECRET}"
+        place.options = (*place.options, "--tls-secret", secret)
+        install_run_api(place.plane.api)
+        keeping = Keeping(place)
+        keeping.start()
+        place.staff()
+        place.configure()
+        place.wait("the certificates", lambda: keeping.moment().steady)
+        yield keeping
+        with suppress(KeyError):
+            place.plane.stop_component(CONTROLLER_NAME)

@@ -1,0 +1,232 @@
+"""One replica gets five times the reviews that it can answer."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from tests.bench import pods, reviews
+from tests.chaos.arena import Arena, served
+from tests.chaos.connection import Pool, post
+from tests.chaos.ledger import DISAGREEMENTS, REFUSED_OTHERS, UNPLACED
+from tests.chaos.replica import Replica
+from tests.chaos.stage import Scenario, Stage, Tally, none_of
+from tests.chaos.wire import PORT
+from webhook import names
+from webhook.interception import PATH
+
+OVERLOADS: Final = "overloads"
+TIMES: Final = 5
+OFFERED: Final = "reviews offered"
+DECIDED: Final = "of them decided"
+SHED: Final = "of them shed (503)"
+UNANSWERED: Final = "of them not answered in time"
+OTHER_ANSWERS: Final = "of them answered otherwise"
+DEAD: Final = "replicas that did not stay up"
+NOT_RECOVERED: Final = "overloads after which creations still failed in the end"
+CAPACITY: Final = "reviews a second that it can do"
+RECOVERY: Final = "seconds from the end to the last failed creation"
+PEAK: Final = "MiB at most"
+BEFORE: Final = "MiB before"
+
+_DEPLOYMENT: Final = Path(__file__).parents[2] / "manifests" / "base" / "webhook.yaml"
+# As an API server's: 3 s for a review.
+_TIMEOUT: Final = 3.0
+# So that whoever offers the load is not the bottleneck, everything is a fifth: of a core, as a CPU
+# limit gives it, some of each period and then nothing; of the requests in flight and of the
+# callers. (Three API servers have no more than a thousand writes at a time.)
+_RUNS, _RESTS = 0.02, 0.08
+_IN_FLIGHT: Final = 120
+_AFTERWARDS: Final = 4.0
+_AT_ONCE: Final = 200
+# Enough to keep it busy, and fewer than it may have in flight.
+_CALLERS: Final = 80
+
+
+@dataclass
+class _Flood:
+    """Reviews posted to a replica itself, as many API servers would post them."""
+
+    pool: Pool
+    request: bytes
+    answers: Counter[int] = field(default_factory=Counter)
+    offered: int = 0
+    _now: int = 0
+
+    async def closed_loop(self, callers: int, seconds: float) -> float:
+        """How many a second are answered if each caller waits for its answer."""
+        over = time.monotonic() + seconds
+        done = 0
+
+        async def call() -> None:
+            nonlocal done
+            while time.monotonic() < over:
+                answer = await self.pool.ask(self.request)
+                done += answer.status == 200
+
+        await asyncio.gather(*(call() for _ in range(callers)))
+        return done / seconds
+
+    async def open_loop(self, rate: float, seconds: float) -> None:
+        """Offer so many a second, whatever the answers."""
+        began = time.monotonic()
+        async with asyncio.TaskGroup() as group:
+            number = 0
+            while number < rate * seconds:
+                ahead = began + number / rate - time.monotonic()
+                if ahead > 0:
+                    await asyncio.sleep(min(ahead, 0.05))
+                    continue
+                number += 1
+                if self._now < _AT_ONCE:
+                    self._now += 1
+                    self.offered += 1
+                    group.create_task(self._one())
+                if number % 50 == 0:
+                    await asyncio.sleep(0)
+
+    async def _one(self) -> None:
+        try:
+            async with asyncio.timeout(_TIMEOUT):
+                self.answers[(await self.pool.ask(self.request)).status] += 1
+        except (OSError, EOFError, TimeoutError):
+            self.answers[0] += 1
+        finally:
+            self._now -= 1
+
+
+def play(stage: Stage) -> Tally:
+    """Find out what it can do, offer five times that, and see that creations go on afterwards."""
+    tally = Tally()
+    seconds = 4 if stage.short else 20
+    options = ("--max-in-flight", str(_IN_FLIGHT))
+    with served(stage, count=1, options=options) as place:
+        [replica] = place.replicas
+        with place.loaded() as ledger, _watched(replica) as peak:
+            tally.measure(BEFORE, replica.memory())
+            for _ in range(stage.rounds):
+                flood = _flood(place, replica)
+                capacity, ended = asyncio.run(_overload(flood, replica, seconds))
+                _count(flood, tally)
+                tally.measure(CAPACITY, capacity)
+                last = [each for each in ledger.creations if each.answered and each.matched]
+                trouble = [each.sent for each in last if not each.created]
+                tally.measure(RECOVERY, max(0.0, max(trouble, default=ended) - ended))
+                tally.count(NOT_RECOVERED, not last[-1].created)
+                tally.count(OVERLOADS)
+                stage.say(f"{capacity:.0f} a second, overloaded: {dict(flood.answers)}")
+        tally.measure(PEAK, max(peak))
+        tally.count(DEAD, replica.process.exit_code is not None)
+        tally.add(ledger.tally())
+    return tally
+
+
+async def _overload(flood: _Flood, replica: Replica, seconds: float) -> tuple[float, float]:
+    """What it can do, and when the overload ended; some seconds later."""
+    # As an API server's, most connections stand already.
+    await flood.closed_loop(_AT_ONCE, 0.1)
+    with _throttled(replica):
+        capacity = await flood.closed_loop(_CALLERS, 3)
+        await flood.open_loop(TIMES * capacity, seconds)
+        ended = time.monotonic()
+        flood.pool.close()
+        await asyncio.sleep(_AFTERWARDS)
+    return capacity, ended
+
+
+def _flood(place: Arena, replica: Replica) -> _Flood:
+    context = ssl.create_default_context(cadata=place.authority.decode())
+    name = f"{names.WEBHOOK}.{names.NAMESPACE}.svc"
+    review = reviews.review(reviews.as_sent(pods.manifest(10_000)), "a-review")
+    request = post(f"{PATH}?timeout=3s", review, name)
+    return _Flood(Pool(replica.address, PORT, context, name), request)
+
+
+def _count(flood: _Flood, tally: Tally) -> None:
+    answers = flood.answers
+    tally.count(OFFERED, flood.offered)
+    tally.count(DECIDED, answers[200])
+    tally.count(SHED, answers[503])
+    tally.count(UNANSWERED, answers[0])
+    tally.count(OTHER_ANSWERS, answers.total() - answers[200] - answers[503] - answers[0])
+
+
+@contextmanager
+def _throttled(replica: Replica) -> Iterator[None]:
+    """Give the replica a fifth of a core meanwhile."""
+    over = threading.Event()
+
+    def throttle() -> None:
+        while not over.wait(_RUNS):
+            replica.stand_still()
+            time.sleep(_RESTS)
+            replica.go_on()
+
+    thread = threading.Thread(target=throttle)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@contextmanager
+def _watched(replica: Replica) -> Iterator[list[float]]:
+    """The replica's memory in MiB, ten times a second."""
+    over = threading.Event()
+    seen: list[float] = [replica.memory()]
+
+    def watch() -> None:
+        while not over.wait(0.1):
+            seen.append(replica.memory())
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        thread.join()
+
+
+def memory_limit() -> float:
+    """MiB that a replica may have, by its Deployment."""
+    documents = yaml.safe_load_all(_DEPLOYMENT.read_text())
+    [pod] = [each["spec"]["template"]["spec"] for each in documents if each["kind"] == "Deployment"]
+    text: str = pod["containers"][0]["resources"]["limits"]["memory"]
+    return float(text.removesuffix("Mi"))
+
+
+def broken(tally: Tally) -> list[str]:
+    """It sheds, stays up, and answers again; nobody else's pod is refused."""
+    found = none_of(
+        tally, UNPLACED, REFUSED_OTHERS, DISAGREEMENTS, OTHER_ANSWERS, DEAD, NOT_RECOVERED
+    )
+    if not tally[SHED]:
+        found.append(f"{SHED}: 0")
+    peak, most = max(tally.measures[PEAK]), memory_limit()
+    if peak > most:
+        found.append(f"{PEAK}: {peak:.0f}, and its limit is {most:.0f}")
+    return found
+
+
+SCENARIO: Final = Scenario(
+    name="overload",
+    does="five times the reviews that one replica can answer",
+    unit=OVERLOADS,
+    long=(5,),
+    short=1,
+    play=play,
+    broken=broken,
+)

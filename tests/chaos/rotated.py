@@ -1,0 +1,104 @@
+"""Leaves and authorities are made anew, and the controller dies at every step of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from tests.chaos.kept import Keeping, kept
+from tests.chaos.ledger import DISAGREEMENTS, FAILED, REFUSED_OTHERS, UNPLACED
+from tests.chaos.stage import Scenario, Stage, Tally, none_of
+from webhook import names
+from webhook.errors import SandboxError
+
+ROTATIONS: Final = "rotations"
+LEAVES: Final = "leaves made anew"
+AUTHORITIES: Final = "authorities made anew"
+CRASHES: Final = "crashes of the controller"
+CRASHED_AFTER: Final = "crashes after writing "
+ON_THE_WIRE: Final = "seconds from the write to the new leaf at every replica"
+
+# Of so many rotations the last is the authority's.
+_EVERY: Final = 5
+_PATIENCE: Final = 120.0
+
+
+def play(stage: Stage) -> Tally:
+    """Rotation after rotation; of the first authority's, every write is the controller's last."""
+    tally = Tally()
+    with kept(stage) as keeping:
+        with keeping.place.loaded() as ledger:
+            time.sleep(1)
+            for number in range(stage.rounds):
+                if stage.short:
+                    authority = crashing = number > 0
+                else:
+                    authority = number % _EVERY == _EVERY - 1
+                    crashing = number == _EVERY - 1
+                if authority:
+                    _authority(keeping, tally, crashing=crashing)
+                else:
+                    _leaf(keeping, tally)
+                tally.count(ROTATIONS)
+                stage.say(f"rotation {number + 1} of {stage.rounds}")
+            time.sleep(1)
+        tally.add(ledger.tally())
+    return tally
+
+
+def _leaf(keeping: Keeping, tally: Tally) -> None:
+    before = keeping.moment().serial
+    keeping.ask(names.SERVING_SECRET)
+    _until("a new leaf", lambda: keeping.moment().serial != before)
+    written = time.monotonic()
+    serial = keeping.moment().serial
+    _until("every replica to serve it", lambda: keeping.served(serial))
+    tally.measure(ON_THE_WIRE, time.monotonic() - written)
+    tally.count(LEAVES)
+
+
+def _authority(keeping: Keeping, tally: Tally, *, crashing: bool) -> None:
+    before = seen = keeping.moment()
+    keeping.ask(names.AUTHORITY_SECRET)
+    seen = keeping.moment()
+
+    def over() -> bool:
+        nonlocal seen
+        now = keeping.moment()
+        if crashing and (written := now.written_since(seen)):
+            keeping.crash()
+            tally.count(CRASHES)
+            tally.count(f"{CRASHED_AFTER}{written}")
+            # What it wrote in its last moment is not ours to crash upon.
+            now = keeping.moment()
+        seen = now
+        return now.steady and now.signer != before.signer
+
+    _until("a new authority", over)
+    _until("every replica to serve its leaf", lambda: keeping.served(seen.serial))
+    tally.count(AUTHORITIES)
+
+
+def _until(what: str, holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    while not holds():
+        if time.monotonic() > deadline:
+            raise SandboxError(f"waited for {what}, in vain")
+        time.sleep(0.005)
+
+
+def broken(tally: Tally) -> list[str]:
+    """No creation fails, whatever is rotated and whoever dies of it."""
+    return none_of(tally, FAILED, UNPLACED, REFUSED_OTHERS, DISAGREEMENTS)
+
+
+SCENARIO: Final = Scenario(
+    name="rotate",
+    does="leaves and authorities rotate, and the controller is killed at every step",
+    unit=ROTATIONS,
+    long=(25,) * 10,
+    short=2,
+    play=play,
+    broken=broken,
+)

@@ -1,0 +1,20 @@
+"""The scenarios, in the order in which they are played."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.chaos import killed, outage, overload, rolling, rotated, runs, steady, stopped
+from tests.chaos.stage import Scenario
+
+_PLAYED: Final = (
+    rolling.SCENARIO,
+    killed.SCENARIO,
+    stopped.SCENARIO,
+    rotated.SCENARIO,
+    outage.SCENARIO,
+    runs.SCENARIO,
+    overload.SCENARIO,
+    steady.SCENARIO,
+)
+SCENARIOS: Final[dict[str, Scenario]] = {each.name: each for each in _PLAYED}

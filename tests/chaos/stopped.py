@@ -1,0 +1,63 @@
+"""A replica stands still for 5 s: it takes connections, and answers nothing."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Final
+
+from tests.chaos import routed
+from tests.chaos.arena import served
+from tests.chaos.ledger import DISAGREEMENTS, REFUSED_OTHERS, UNPLACED
+from tests.chaos.stage import LONG, Scenario, Stage, Tally, none_of
+
+STOPS: Final = "replicas stopped"
+
+_SECONDS: Final = 5.0
+
+
+def play(stage: Stage) -> Tally:
+    """Any of the three; where the lag allows it its endpoint goes, until it is ready again."""
+    tally = Tally()
+    # With a patient API server the five seconds would only be slow.
+    stage = replace(stage, terms=replace(stage.terms, timeout=LONG.timeout))
+    with served(stage) as place:
+        with place.loaded() as ledger:
+            time.sleep(1)
+            for number in range(stage.rounds):
+                victim = stage.chance.choice(place.replicas)
+                ways = routed.Routed(place, victim)
+                victim.stand_still()
+                lag = place.lag()
+                if lag < _SECONDS:
+                    place.endpoints.remove(victim.address, lag)
+                time.sleep(_SECONDS)
+                victim.go_on()
+                victim.wait_ready()
+                if lag < _SECONDS:
+                    place.endpoints.wait_gone(victim.address)
+                # Calls of the last moment have their time-out before them.
+                time.sleep(stage.terms.timeout)
+                ways.count(tally)
+                place.endpoints.add(victim.address)
+                tally.count(STOPS)
+                stage.say(f"stopped {number + 1} of {stage.rounds}")
+        tally.add(ledger.tally())
+        routed.explain(ledger, tally)
+    return tally
+
+
+def broken(tally: Tally) -> list[str]:
+    """No pod is created as it came, and no creation fails that was not sent to the dead."""
+    return none_of(tally, UNPLACED, REFUSED_OTHERS, DISAGREEMENTS) + routed.broken(tally)
+
+
+SCENARIO: Final = Scenario(
+    name="stop",
+    does="one replica after another stands still for 5 s (SIGSTOP)",
+    unit=STOPS,
+    long=(10,) * 5,
+    short=2,
+    play=play,
+    broken=broken,
+)
