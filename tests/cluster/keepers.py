@@ -229,10 +229,15 @@ class Site:
 
     def nobody_is_refused(self) -> None:
         """Every bundle that is published vouches for what every replica serves, and will serve."""
-        served = set(self.served.values())
-        if serving := self.serving():
-            served.add(serving.leaf.certificate)
-        for name, bundle in self.published().items():
+        while True:
+            before = self.configuration()
+            served = set(self.served.values())
+            if serving := self.serving():
+                served.add(serving.leaf.certificate)
+            # Else another keeper wrote meanwhile, and these were not there together.
+            if self.configuration() == before:
+                break
+        for name, bundle in bundles(before, self.installation).items():
             for leaf in served:
                 assert vouched(leaf, bundle), name
 

@@ -46,6 +46,28 @@ def test_three_keepers_that_begin_at_once_make_one_authority(site: Site) -> None
     assert secret["type"] == "kubernetes.io/tls"
 
 
+def test_two_keepers_may_rotate_at_once(site: Site) -> None:
+    """Though both believe to lead: each write holds for what was read, and nobody is refused."""
+    site.deploy()
+    site.settle()
+    before = site.authority()
+    site.ask_to_rotate(site.installation.authority)
+
+    async def check() -> None:
+        await asyncio.to_thread(site.nobody_is_refused)
+
+    async def work() -> None:
+        async with site.keeper() as one, site.keeper() as two:
+            await asyncio.gather(*(site.until_steady(each, check) for each in (one, two)))
+
+    asyncio.run(work())
+    site.is_sound()
+    after = site.authority()
+    assert before
+    assert after
+    assert before.signing != after.signing
+
+
 def test_the_bundle_is_all_that_it_owns(site: Site) -> None:
     """Whoever applies the manifests keeps everything else, and may apply them again."""
     site.settle()

@@ -121,6 +121,27 @@ def test_a_change_ends_the_rest() -> None:
     virtual_time.run(work())
 
 
+def test_without_its_watch_it_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    """A bug there is logged; it looks once a minute."""
+    begun = stage()
+
+    async def watch(_changed: Callable[[], None]) -> NoReturn:
+        raise KeyError("a bug")
+
+    async def work() -> None:
+        keeper = begun.keeper(watch=watch)
+        leading = asyncio.create_task(keeper.lead())
+        await asyncio.sleep(10)
+        assert keeper.reason.startswith("steady")
+        looks = len(begun.memory.calls)
+        await asyncio.sleep(LONGEST_REST)
+        assert len(begun.memory.calls) > looks
+        await ended(leading)
+
+    virtual_time.run(work())
+    assert "not watched any more" in caplog.text
+
+
 async def ended(task: asyncio.Task[None]) -> None:
     """Cancel it, and see that it ends so."""
     task.cancel()

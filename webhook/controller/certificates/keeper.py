@@ -102,13 +102,20 @@ class Keeper:
         self._says = "not looked at yet"
         try:
             async with asyncio.TaskGroup() as group:
-                if self._watch:
-                    group.create_task(self._watch(self._changed.set))
+                group.create_task(self._watched())
                 group.create_task(self._keep())
         finally:
             self._leading = False
             self._says, self._trouble = FOLLOWS, ""
             self._metrics.unknown()
+
+    async def _watched(self) -> None:
+        try:
+            if self._watch:
+                await self._watch(self._changed.set)
+        except Exception:
+            # Changes are seen within a minute then; and the runs' controller goes on.
+            _logger.exception("certificates are not watched any more: this is a bug")
 
     async def _keep(self) -> NoReturn:
         while True:

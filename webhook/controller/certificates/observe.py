@@ -56,7 +56,14 @@ class Observer:
         The authority is read last (see certs.rotation.Observed): what is published or issued by it
         is then never older than the object that it is written over.
         """
-        configurations, replicas = await asyncio.gather(self._configurations(), self._replicas())
+        # Both to their ends, so that of two errors the first is always the one that is told.
+        configurations, replicas = await asyncio.gather(
+            self._configurations(), self._replicas(), return_exceptions=True
+        )
+        if isinstance(configurations, BaseException):
+            raise configurations
+        if isinstance(replicas, BaseException):
+            raise replicas
         serving = await self._secret(self._installation.serving)
         authority = await self._secret(self._installation.authority)
         published = (
