@@ -242,3 +242,21 @@ def test_a_label_added_later(room: Room) -> None:
     seen = room.kubectl.json("get", "pod", "late")
     assert seen["metadata"]["labels"][names.RUN] == "r"
     assert not is_stamped(seen)
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "mutatingwebhookconfigurations.admissionregistration.k8s.io/fairlead",
+        f"validatingadmissionpolicies.admissionregistration.k8s.io/{names.STAMP_GUARD}",
+        f"validatingadmissionpolicybindings.admissionregistration.k8s.io/{names.STAMP_GUARD}",
+        "namespaces",
+    ],
+)
+def test_what_the_webhook_stands_on(room: Room, what: str) -> None:
+    """Neither `edit` nor `admin` of a namespace gives a right to write any of it."""
+    room.kubectl("create", "rolebinding", "owner", "--clusterrole=admin", "--user=owner")
+    for user in ("author", "owner"):
+        for verb in ("create", "update", "patch", "delete"):
+            done = room.kubectl.run("auth", "can-i", verb, what, "--as", user)
+            assert done.stdout.strip() == "no", (user, verb, done)
