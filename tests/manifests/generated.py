@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
 from webhook import names
+from webhook.guards import stamp
 from webhook.interception import DEFAULT_SOURCES, absent, entry_name, present, webhooks
 from webhook.marks import Source
 from webhook.sources import SOURCES
@@ -20,6 +21,14 @@ CONFIGURATION: Final = {"kind": "MutatingWebhookConfiguration", "name": names.WE
 OTHERS: Final = tuple(source for source in SOURCES if source.name not in DEFAULT_SOURCES)
 _MADE: Final = "# Made by `make manifests` from {}; do not edit.\n"
 _OURS: Final = webhooks()[0]
+_LABELS: Final = dict.fromkeys(
+    ("app.kubernetes.io/name", "app.kubernetes.io/part-of"), names.MANAGER
+)
+_SELECTION: Final = "objectSelector.matchExpressions."
+_BINDING: Final = {"kind": "ValidatingAdmissionPolicyBinding"}
+# By their label: not every kubectl takes a name there for a pattern.
+_GUARD: Final = {"app.kubernetes.io/component": "guard-stamp"}
+_GUARDS: Final = {**_BINDING, "labelSelector": "app.kubernetes.io/component=guard-stamp"}
 
 
 def files() -> Mapping[str, str]:
@@ -59,6 +68,8 @@ def _component(source: Source) -> Mapping[str, str]:
         "marks/marks.yaml": written(
             "webhook/sources.py", *map(_mark, _slots(source), source.marks)
         ),
+        "guard-stamp/kustomization.yaml": written("webhook/sources.py", _guard(source)),
+        "guard-stamp/bindings.yaml": written("webhook/guards/stamp.py", *_bindings(source)),
     }
 
 
@@ -84,6 +95,8 @@ def _mark(slot: str, mark: Any) -> Json:
 def _exclusions(source: Source) -> Json:
     """Every entry that is there by now gets the negation of each of the source's marks.
 
+    So does every binding of the guard, if it is loaded, for it means the pods of one entry.
+
     A path that selects a list's element by a field that no element has makes a new one; that the
     element is then replaced as a whole takes the field away again.
     """
@@ -94,7 +107,8 @@ def _exclusions(source: Source) -> Json:
             {
                 "source": {"kind": "Mark", "name": slot, "fieldPath": "absent"},
                 "targets": [
-                    _target(f"webhooks.*.objectSelector.matchExpressions.[slot={slot}]"),
+                    _target(CONFIGURATION, f"webhooks.*.{_SELECTION}[slot={slot}]"),
+                    _target(_GUARDS, f"spec.matchResources.{_SELECTION}[slot={slot}]"),
                 ],
             }
             for slot in _slots(source)
@@ -126,7 +140,9 @@ def _entries(source: Source) -> Json:
         "replacements": [
             {
                 "source": {**CONFIGURATION, "fieldPath": f"webhooks.[name={_OURS['name']}].{key}"},
-                "targets": [_target(*(f"webhooks.[name={name}].{key}" for name in own))],
+                "targets": [
+                    _target(CONFIGURATION, *(f"webhooks.[name={name}].{key}" for name in own))
+                ],
             }
             for key in _OURS
             if key not in ("name", "objectSelector")
@@ -134,12 +150,40 @@ def _entries(source: Source) -> Json:
     }
 
 
+def _guard(source: Source) -> Json:
+    """Bindings of the guard for the source's entries; what they do, the guard's own say."""
+    first, *_ = _guarding([_OURS])
+    own = [each["metadata"]["name"] for each in _bindings(source)]
+    return {
+        **_kind("Component"),
+        "resources": ["bindings.yaml"],
+        "labels": [{"pairs": _LABELS | _GUARD}],
+        "replacements": [
+            {
+                "source": {**_BINDING, "name": first["metadata"]["name"], "fieldPath": path},
+                "targets": [_target({**_BINDING, "name": name}, path) for name in own],
+            }
+            for path in ("spec.validationActions", "spec.matchResources.namespaceSelector")
+        ],
+    }
+
+
+def _bindings(source: Source) -> list[Json]:
+    chosen = webhooks((*DEFAULT_SOURCES, source.name))
+    return _guarding([entry for entry in chosen if entry["name"].startswith(source.name)])
+
+
+def _guarding(entries: Sequence[Json]) -> list[Json]:
+    _, *bound = stamp.documents(entries, deny=False)
+    return bound
+
+
 def _kind(kind: str) -> Json:
     return {"apiVersion": "kustomize.config.k8s.io/v1alpha1", "kind": kind}
 
 
-def _target(*paths: str) -> Json:
-    return {"select": CONFIGURATION, "fieldPaths": list(paths), "options": {"create": True}}
+def _target(select: Json, *paths: str) -> Json:
+    return {"select": select, "fieldPaths": list(paths), "options": {"create": True}}
 
 
 def _dumped(document: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.manifests.generated import MANIFESTS, OTHERS
-from tests.manifests.kustomize import Json, kustomized, one, selects
+from tests.manifests.kustomize import Json, kustomized, of_kind, one, selects
+from webhook import names
 from webhook.interception import DEFAULT_SOURCES, webhooks
 from webhook.marks import Mark
 from webhook.sources import SOURCES
@@ -34,10 +36,12 @@ CHOICES = (
 
 
 def entries(folder: Path, sources: Sequence[str], kubectl: Path) -> list[Json]:
-    """The webhook's entries of `default` with these components, by the real kustomize."""
-    folder.mkdir(exist_ok=True)
+    """The webhook's entries of the base with these components, by the real kustomize."""
+    folder.mkdir()
+    # Without all else that the base has, which would take the most of the time.
+    shutil.copy(MANIFESTS / "base" / "interception.yaml", folder)
     whole = {
-        "resources": [os.path.relpath(MANIFESTS / "base", folder)],
+        "resources": ["interception.yaml"],
         "components": [
             os.path.relpath(MANIFESTS / "components" / f"source-{name}", folder) for name in sources
         ],
@@ -148,3 +152,35 @@ def test_a_component_follows_what_an_overlay_says_of_our_own_entry(
     for entry in found:
         assert entry["failurePolicy"] == "Ignore"
         assert entry["namespaceSelector"] == patch[0]["value"]
+
+
+@pytest.mark.parametrize("action", [["Warn", "Audit"], ["Deny"]], ids=" ".join)
+def test_the_guard_means_the_very_pods_that_the_webhook_is_sent(
+    kubectl_path: Path, tmp_path: Path, action: list[str]
+) -> None:
+    """With a source's guard-stamp beside it there is one binding an entry, with its selectors."""
+    overlay = "fail-open-guarded" + ("-deny" if action == ["Deny"] else "")
+    chosen = ("spark", "mpi-operator", "mlrun")
+    whole = {
+        "resources": [os.path.relpath(MANIFESTS / overlay, tmp_path)],
+        "components": [
+            os.path.relpath(MANIFESTS / "components" / f"source-{name}" / part, tmp_path)
+            for name in chosen
+            for part in ("", "guard-stamp")
+        ],
+    }
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(whole))
+    objects = kustomized(kubectl_path, tmp_path)
+    bound = {
+        each["metadata"]["name"]: each["spec"]
+        for each in of_kind(objects, "ValidatingAdmissionPolicyBinding")
+        if each["spec"]["policyName"] == names.STAMP_GUARD
+    }
+    sent = one(objects, CONFIGURATION)["webhooks"]
+    assert len(bound) == len(sent) == 2 + 3 + 3 + 1
+    for entry in sent:
+        spec = bound[f"{names.STAMP_GUARD}-{entry['name'].partition('.')[0]}"]
+        assert spec["matchResources"]["objectSelector"] == entry["objectSelector"]
+        assert spec["matchResources"]["namespaceSelector"] == entry["namespaceSelector"]
+        assert spec["validationActions"] == action
+        assert spec["paramRef"]["name"] == names.WEBHOOK_CONFIGURATION
