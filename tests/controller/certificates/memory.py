@@ -162,3 +162,25 @@ async def until_waiting(keeper: Keeper) -> None:
         if (await keeper.look()).wakes:
             return
     raise AssertionError(keeper.reason)
+
+
+def stage(*entries: str) -> Stage:
+    """Nothing but a configuration."""
+    begun = Stage()
+    begun.memory.put(CONFIGURATION, webhooks=[entry(each) for each in entries or ("one", "two")])
+    return begun
+
+
+def failing(memory: Memory, verb: str, path: str, error: BaseException | None) -> None:
+    """Have this call fail, until it is told otherwise."""
+
+    def before(called: str, at: str) -> None:
+        if error and (called, at) == (verb, path):
+            raise error
+
+    memory.before = before
+
+
+def refused(status: int | None, words: str = "no") -> ClusterError:
+    """An answer that is none."""
+    return ClusterError(words, status=status)

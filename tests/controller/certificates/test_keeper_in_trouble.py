@@ -1,0 +1,208 @@
+"""The keeper when things go wrong: it never gives up, and never makes it worse."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from tests.controller.certificates.memory import (
+    AUTHORITY,
+    CONFIGURATION,
+    SERVING,
+    Stage,
+    entry,
+    failing,
+    refused,
+    stage,
+    until_waiting,
+)
+from tests.kube import virtual_time
+from webhook.controller.certificates.keeper import LONGEST_REST, Keeper
+from webhook.controller.certificates.quarrel import FREE
+from webhook.errors import ClusterError, NotLeading
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (403, "forbidden"),
+        (401, "forbidden"),
+        (None, "unreachable"),
+        (429, "unreachable"),
+        (500, "unreachable"),
+        (503, "unreachable"),
+        (422, "refused"),
+        (404, "refused"),
+    ],
+)
+def test_trouble_is_counted_said_and_tried_again_less_and_less_often(
+    status: int | None, reason: str
+) -> None:
+    """The API server's own words are in the reason of /readyz; then it goes on."""
+    begun = stage()
+    failing(begun.memory, "create", AUTHORITY, refused(status, "its own words"))
+
+    async def work() -> None:
+        keeper = begun.keeper()
+        rests = [await keeper.look() for _ in range(8)]
+        assert not any(rest.wakes for rest in rests)
+        assert 0.3 < rests[0].seconds < 1.3
+        assert 15 <= rests[-1].seconds <= 45
+        assert "its own words" in keeper.reason
+        assert begun.count("errors_total", reason=reason) == 8
+        failing(begun.memory, "create", AUTHORITY, None)
+        await until_waiting(keeper)
+        assert "its own words" not in keeper.reason
+
+    virtual_time.run(work())
+
+
+def test_the_missing_right_is_said_with_the_cure() -> None:
+    """Which one the API server says itself."""
+    begun = stage()
+    failing(begun.memory, "get", AUTHORITY, refused(403, "cannot get secrets"))
+    keeper = begun.keeper()
+    virtual_time.run(keeper.look())
+    assert "cannot get secrets. The keeper of certificates needs this right" in keeper.reason
+
+
+def test_the_server_is_left_alone_for_as_long_as_it_asks() -> None:
+    """Up to a minute: a proxy's page may ask for hours."""
+    begun = stage()
+    for asked, rested in ((7.0, 7.0), (9000.0, LONGEST_REST)):
+        error = ClusterError("busy", status=503, retry_after=asked)
+        failing(begun.memory, "get", SERVING, error)
+        assert virtual_time.run(begun.keeper().look()).seconds == rested
+
+
+def test_a_conflict_is_no_trouble() -> None:
+    """Somebody was quicker: soon it looks again, and nobody is told."""
+    begun = stage()
+    failing(begun.memory, "create", AUTHORITY, refused(409))
+
+    async def work() -> None:
+        keeper = begun.keeper()
+        rest = await keeper.look()
+        assert rest.seconds < 0.2
+        assert begun.count("errors_total", reason="conflict") == 1
+        assert ";" not in keeper.reason
+        # Yet not in a tight loop, should it never end.
+        for _ in range(12):
+            rest = await keeper.look()
+        assert rest.seconds > 10
+
+    virtual_time.run(work())
+
+
+def test_what_changes_between_look_and_write_is_left_as_it_is() -> None:
+    """The write is refused, for it names the version that was read."""
+    begun = stage()
+    memory = begun.memory
+    virtual_time.run(until_waiting(begun.keeper()))
+    memory.objects[CONFIGURATION]["webhooks"] = [entry("one")]
+
+    def before(verb: str, path: str) -> None:
+        if verb == "patch":
+            memory.put(path, webhooks=[entry("one", "bWluZQ==")])
+
+    memory.before = before
+    virtual_time.run(begun.keeper().look())
+    (left,) = memory.objects[CONFIGURATION]["webhooks"]
+    assert left["clientConfig"]["caBundle"] == "bWluZQ=="
+    assert begun.count("errors_total", reason="conflict") == 1
+
+
+def test_without_the_lease_nothing_is_said_to_be_wrong_for_good() -> None:
+    """It comes again, should it lead again."""
+    begun = stage()
+    failing(begun.memory, "create", AUTHORITY, NotLeading("not the leader"))
+
+    async def work() -> None:
+        keeper = begun.keeper()
+        assert (await keeper.look()).seconds > 0
+        failing(begun.memory, "create", AUTHORITY, None)
+        await until_waiting(keeper)
+
+    virtual_time.run(work())
+
+
+def test_a_bug_takes_nothing_with_it(caplog: pytest.LogCaptureFixture) -> None:
+    """It is logged, said, and tried again."""
+    begun = stage()
+    failing(begun.memory, "create", AUTHORITY, KeyError("a bug"))
+
+    async def work() -> None:
+        keeper = begun.keeper()
+        assert (await keeper.look()).seconds > 0
+        assert "this is a bug" in keeper.reason
+        failing(begun.memory, "create", AUTHORITY, None)
+        await until_waiting(keeper)
+
+    virtual_time.run(work())
+    assert "this is a bug" in caplog.text
+
+
+def test_who_undoes_a_write_again_and_again_is_not_fought() -> None:
+    """After some times it pauses, longer each time, and says so; left alone, it is done again."""
+    begun = stage()
+    memory = begun.memory
+
+    def wipe() -> None:
+        webhooks = [entry("one"), entry("two")]
+        memory.put(CONFIGURATION, webhooks=webhooks)
+
+    async def work() -> None:
+        keeper = begun.keeper()
+        await until_waiting(keeper)
+        for _ in range(FREE - 1):
+            wipe()
+            assert (await keeper.look()).seconds == 0
+        wipe()
+        written = len(memory.writes)
+        rest = await keeper.look()
+        assert (rest.seconds, rest.wakes) == (1.0, False)
+        assert "bundle was written 5 times" in keeper.reason
+        assert "managedFields" in keeper.reason
+        assert begun.count("errors_total", reason="undone") == 1
+        assert len(memory.writes) == written
+        pauses = []
+        for _ in range(8):
+            begun.seconds += (await keeper.look()).seconds
+            await keeper.look()
+            wipe()
+            pauses.append((await keeper.look()).seconds)
+        assert pauses == [2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0]
+        begun.seconds += 60
+        await until_waiting(keeper)
+        assert "written" not in keeper.reason
+
+    virtual_time.run(work())
+
+
+def test_what_somebody_asks_for_is_no_quarrel() -> None:
+    """They may ask as often as they like."""
+    begun = stage()
+
+    async def work() -> None:
+        keeper = begun.keeper()
+        await until_waiting(keeper)
+        for _ in range(3 * FREE):
+            for path in (AUTHORITY, SERVING):
+                metadata = begun.memory.objects[path]["metadata"]
+                metadata["annotations"] = {"fairlead.dev/rotate": "now"}
+            await settled(begun, keeper)
+
+    virtual_time.run(work())
+    assert begun.count("errors_total", reason="undone") == 0
+
+
+async def settled(begun: Stage, keeper: Keeper) -> None:
+    """Let time pass until nothing is due."""
+    for _ in range(40):
+        rest = await keeper.look()
+        assert "undoes" not in keeper.reason
+        if "nothing is due" in keeper.reason:
+            return
+        begun.now += timedelta(seconds=rest.seconds)
+    raise AssertionError(keeper.reason)
