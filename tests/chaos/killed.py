@@ -46,7 +46,7 @@ SCENARIO: Final = Scenario(
     does="one replica after another is killed by SIGKILL",
     unit=KILLS,
     long=(20,) * 10,
-    short=4,
+    short=3,
     play=play,
     broken=broken,
 )

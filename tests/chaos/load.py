@@ -18,7 +18,7 @@ MATCHED: Final = "matched-"
 OTHER: Final = "other-"
 # A creation that has no answer after so many seconds will not get one.
 PATIENCE: Final = 30.0
-BURST: Final = 12
+BURST: Final = 40
 
 
 @dataclass(slots=True)
