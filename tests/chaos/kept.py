@@ -24,7 +24,7 @@ from webhook.sandbox.run_api import install_run_api
 
 SERVER_NAME: Final = f"{names.WEBHOOK}.{names.NAMESPACE}.svc"
 # How long an API server is given to take up a bundle. This one needs milliseconds.
-SETTLE: Final = 1.0
+SETTLE: Final = 3.0
 
 _SECRETS: Final = f"/api/v1/namespaces/{names.NAMESPACE}/secrets"
 _CONFIGURATION: Final = f"{CONFIGURATIONS}/{names.WEBHOOK_CONFIGURATION}"

@@ -26,8 +26,17 @@ UNEXPLAINED: Final = "failed for another reason"
 
 _REASONS: Final = (
     (REFUSED, re.compile(r"dial tcp 198\.18\.\d+\.\d+:8443: connect: connection refused")),
-    (BROKEN_OFF, re.compile(r"EOF|connection reset by peer|broken pipe|use of closed")),
-    (TIMED_OUT, re.compile(r"context deadline exceeded|Client\.Timeout|handshake timeout")),
+    (
+        BROKEN_OFF,
+        re.compile(
+            r"EOF|connection reset by peer|broken pipe|use of closed|server closed idle connection"
+            r"|transport connection broken"
+        ),
+    ),
+    (
+        TIMED_OUT,
+        re.compile(r"context deadline exceeded|Client\.Timeout|handshake timeout|i/o timeout"),
+    ),
 )
 
 
