@@ -1,0 +1,168 @@
+"""`fairlead disable` and `enable` on a real API server, with a controller that puts rules back."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cluster.manifests import pod
+from tests.cluster.rooms import is_stamped
+from tests.cluster.sites import NAMESPACE, Site, build
+from webhook import names
+from webhook.errors import InstallationError
+from webhook.installation.choices import Choices, adapted
+from webhook.installation.overlays import objects_of
+from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.controller import start_controller
+from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.run_api import install_run_api
+
+Json = dict[str, Any]
+CONFIGURATION = ("mutatingwebhookconfiguration", "fairlead")
+COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager")
+
+
+@pytest.fixture(scope="module")
+def site(
+    binaries: Mapping[str, Path], kubectl_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    """A cluster without nodes, with a webhook and a controller that leads."""
+    folder = tmp_path_factory.mktemp("disable")
+    with ControlPlane(folder / "cluster", binaries, Settings(components=COMPONENTS)) as plane:
+        plane.create_namespace(NAMESPACE)
+        install_run_api(plane.api)
+        site = build(plane, Kubectl(kubectl_path, plane.kubeconfig), folder)
+        lease = ("--lease-namespace", NAMESPACE)
+        start_controller(plane, options=(*lease, "--webhook-configuration", "fairlead"))
+        yield site
+
+
+@pytest.fixture
+def enabled(site: Site) -> Site:
+    """With the webhook configuration of the default overlay, applied as by `kubectl apply -k`."""
+    site.kubectl("delete", *CONFIGURATION, "--ignore-not-found")
+    apply(site, "default")
+    eventually(lambda: placed(site))
+    return site
+
+
+def apply(site: Site, overlay: str) -> None:
+    """Apply the objects of an overlay that have to do with admission of pods."""
+    url = f"https://127.0.0.1:{site.port}/mutate"
+    choices = Choices(url=url, authority=site.authority.read_bytes())
+    objects = adapted(objects_of(overlay), choices).values()
+    wanted = [each for each in objects if each["apiVersion"].startswith("admissionregistration")]
+    site.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(wanted))
+
+
+def placed(site: Site) -> bool:
+    """Whether a pod of a run is, by dry run."""
+    created = site.kubectl.json(
+        "create", "--dry-run=server", "-f", "-", stdin=json.dumps(pod("probe"))
+    )
+    return is_stamped(created)
+
+
+def rules(site: Site) -> list[Any]:
+    """Those of each entry."""
+    return [each.get("rules") for each in site.configuration()["webhooks"]]
+
+
+def said(site: Site) -> Json:
+    """Those of ours on the configuration."""
+    found = site.configuration()["metadata"].get("annotations", {})
+    return {key: value for key, value in found.items() if key.startswith("fairlead.dev/disabled")}
+
+
+def eventually(holds: Callable[[], object]) -> None:
+    """Wait for it."""
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def disabled(site: Site, span: str) -> Json:
+    """`fairlead disable`, as a program reads it."""
+    done = site.run("disable", "--for", span, "-o", "json")
+    assert done.exit_code == 0, done.output
+    found: Json = json.loads(done.stdout)
+    return found
+
+
+def test_pods_are_sent_no_more_and_then_again(enabled: Site) -> None:
+    """Whatever else the configuration has stays; who puts the rules back is told."""
+    before = enabled.configuration()["webhooks"]
+    told = disabled(enabled, "15m")
+    assert told["leader"]
+    eventually(lambda: not placed(enabled))
+    silent = [{key: each[key] for key in each if key != "rules"} for each in before]
+    after = enabled.configuration()["webhooks"]
+    assert [{key: each[key] for key in each if key != "rules"} for each in after] == silent
+    assert json.loads(enabled.run("enable", "-o", "json").stdout)["wasDisabled"]
+    assert enabled.configuration()["webhooks"] == before
+    assert said(enabled) == {}
+    eventually(lambda: placed(enabled))
+    assert enabled.run("enable").stdout == "it was enabled already: nothing to do\n"
+
+
+def test_the_controller_puts_the_rules_back_when_the_time_is_over(enabled: Site) -> None:
+    """A second disabling moves the end, and keeps the rules that were saved first."""
+    before = enabled.configuration()["webhooks"]
+    disabled(enabled, "15m")
+    assert disabled(enabled, "1s")["disabledUntilBefore"]
+    eventually(lambda: said(enabled) == {})
+    assert enabled.configuration()["webhooks"] == before
+    eventually(lambda: placed(enabled))
+
+
+def test_a_garbled_time_is_over_and_lost_rules_come_back(enabled: Site) -> None:
+    """Whoever edits the annotations by hand leaves nothing open for ever."""
+    before = enabled.configuration()["webhooks"]
+    disabled(enabled, "15m")
+    garbled = (f"{names.DISABLED_UNTIL}=soon", f"{names.DISABLED_RULES}=[]")
+    enabled.kubectl("annotate", *CONFIGURATION, "--overwrite", *garbled)
+    eventually(lambda: said(enabled) == {})
+    assert enabled.configuration()["webhooks"] == before
+
+
+def test_who_applies_the_manifests_enables_it(enabled: Site) -> None:
+    """The rules are back with `kubectl apply`, and the controller takes the annotations away."""
+    before = enabled.configuration()["webhooks"]
+    disabled(enabled, "15m")
+    apply(enabled, "default")
+    assert all(rules(enabled))
+    eventually(lambda: said(enabled) == {})
+    assert enabled.configuration()["webhooks"] == before
+
+
+def test_the_guard_stands_back_meanwhile(enabled: Site) -> None:
+    """Who disables the webhook wants pods to be created, unplaced, whatever guards against that."""
+    apply(enabled, "fail-open-guarded-deny")
+    create = ("create", "--dry-run=server", "-f", "-")
+    unstamped = json.dumps(pod("probe"))
+    enabled.kubectl(
+        "patch", *CONFIGURATION, "--type=json",
+        "-p", json.dumps([{"op": "replace", "path": "/webhooks/0/rules", "value": []}]),
+    )  # fmt: skip
+    # The guard is in force: nothing is sent to the webhook, and nobody has said until when.
+    eventually(lambda: "fairlead-stamp" in enabled.kubectl.run(*create, stdin=unstamped).stderr)
+    disabled(enabled, "15m")
+    eventually(lambda: enabled.kubectl.run(*create, stdin=unstamped).returncode == 0)
+    enabled.run("enable")
+    eventually(lambda: placed(enabled))
+    enabled.kubectl("delete", "validatingadmissionpolicybinding", "--all")
+
+
+def test_without_a_configuration_there_is_nothing_to_disable(site: Site) -> None:
+    """It is said, and where to look."""
+    site.kubectl("delete", *CONFIGURATION, "--ignore-not-found")
+    for command in (("disable", "--for", "15m"), ("enable",)):
+        with pytest.raises(InstallationError, match="no pod is sent to Fairlead"):
+            site.run(*command)
