@@ -68,15 +68,21 @@ def test_every_object_of_an_overlay_is_taken(name: str, room: Kubectl, kubectl_p
     assert [each["kind"] for each in stored] == [each["kind"] for each in objects]
 
 
-def test_a_configuration_with_every_source_is_taken(
+def test_a_guarded_installation_of_every_source_is_taken(
     room: Kubectl, kubectl_path: Path, tmp_path: Path
 ) -> None:
-    """Each entry as it was made: the API server fills nothing in."""
-    folders = ["default", *(f"components/source-{source.name}" for source in OTHERS)]
-    paths = [os.path.relpath(MANIFESTS / folder, tmp_path) for folder in folders]
-    whole = {"resources": paths[:1], "components": paths[1:]}
+    """Each entry as it was made, for the API server fills nothing in; and a binding for each."""
+    sources = [MANIFESTS / "components" / f"source-{source.name}" for source in OTHERS]
+    components = [path for source in sources for path in (source, source / "guard-stamp")]
+    whole = {
+        "resources": [os.path.relpath(MANIFESTS / "fail-open-guarded-deny", tmp_path)],
+        "components": [os.path.relpath(path, tmp_path) for path in components],
+    }
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(whole))
-    made = one(kustomized(kubectl_path, tmp_path), "MutatingWebhookConfiguration")
+    objects = kustomized(kubectl_path, tmp_path)
+    made = one(objects, "MutatingWebhookConfiguration")
     (stored,) = taken([made], room)
     assert stored["webhooks"] == made["webhooks"]
     assert len(stored["webhooks"]) == 2 + sum(len(source.marks) for source in OTHERS)
+    bindings = of_kind(objects, "ValidatingAdmissionPolicyBinding")
+    assert [each["spec"] for each in taken(bindings, room)] == [each["spec"] for each in bindings]

@@ -21,13 +21,9 @@ CONFIGURATION: Final = {"kind": "MutatingWebhookConfiguration", "name": names.WE
 OTHERS: Final = tuple(source for source in SOURCES if source.name not in DEFAULT_SOURCES)
 _MADE: Final = "# Made by `make manifests` from {}; do not edit.\n"
 _OURS: Final = webhooks()[0]
-_LABELS: Final = dict.fromkeys(
-    ("app.kubernetes.io/name", "app.kubernetes.io/part-of"), names.MANAGER
-)
 _SELECTION: Final = "objectSelector.matchExpressions."
 _BINDING: Final = {"kind": "ValidatingAdmissionPolicyBinding"}
 # By their label: not every kubectl takes a name there for a pattern.
-_GUARD: Final = {"app.kubernetes.io/component": "guard-stamp"}
 _GUARDS: Final = {**_BINDING, "labelSelector": "app.kubernetes.io/component=guard-stamp"}
 
 
@@ -157,7 +153,6 @@ def _guard(source: Source) -> Json:
     return {
         **_kind("Component"),
         "resources": ["bindings.yaml"],
-        "labels": [{"pairs": _LABELS | _GUARD}],
         "replacements": [
             {
                 "source": {**_BINDING, "name": first["metadata"]["name"], "fieldPath": path},

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook import names
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -60,7 +62,7 @@ def policy(
     return {
         "apiVersion": _API_VERSION,
         "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": name},
+        "metadata": _metadata(name),
         "spec": spec,
     }
 
@@ -70,7 +72,7 @@ def binding(policy_name: str, actions: Sequence[str]) -> JsonObject:
     return {
         "apiVersion": _API_VERSION,
         "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": {"name": policy_name},
+        "metadata": _metadata(policy_name),
         "spec": {"policyName": policy_name, "validationActions": list(actions)},
     }
 
@@ -104,6 +106,16 @@ def bindings(
 def literal(value: object) -> str:
     """A string, or a list of strings, as CEL writes it."""
     return json.dumps(value, ensure_ascii=False)
+
+
+def _metadata(policy_name: str) -> JsonObject:
+    """With labels by which kustomize, and whoever uninstalls, find what is the guard's."""
+    labels = {
+        "app.kubernetes.io/name": names.MANAGER,
+        "app.kubernetes.io/part-of": names.MANAGER,
+        "app.kubernetes.io/component": policy_name.replace(names.MANAGER, "guard"),
+    }
+    return {"name": policy_name, "labels": labels}
 
 
 def _named(expressions: Mapping[str, str]) -> list[JsonObject]:
