@@ -168,12 +168,10 @@ class Site:
     # Keepers.
 
     @asynccontextmanager
-    async def keeper(
-        self, mortal: Callable[[Client], Writes] = lambda client: client
-    ) -> AsyncIterator[Keeper]:
+    async def keeper(self) -> AsyncIterator[Keeper]:
         """A keeper that looks when it is told to."""
         async with connect(self.plane.kubeconfig) as client:
-            yield self.keeper_of(client, mortal(client))
+            yield self.keeper_of(client, client)
 
     def keeper_of(self, client: Client, writes: Writes) -> Keeper:
         """A keeper with this client."""
@@ -227,16 +225,19 @@ class Site:
         assert serving.bundle == authority.bundle
         assert set(self.published().values()) <= {authority.bundle}
 
-    def nobody_is_refused(self) -> None:
+    async def nobody_is_refused(self, client: Client) -> None:
         """Every bundle that is published vouches for what every replica serves, and will serve."""
         while True:
-            before = self.configuration()
+            before = await client.get(self.place.path)
             served = set(self.served.values())
-            if serving := self.serving():
-                served.add(serving.leaf.certificate)
+            secrets = await client.list(self.installation.secrets, lambda each: each)
             # Else another keeper wrote meanwhile, and these were not there together.
-            if self.configuration() == before:
+            if await client.get(self.place.path) == before:
                 break
+        for each in secrets.items:
+            serving = Serving.read(data_of(each))
+            if each["metadata"]["name"] == self.installation.serving and serving:
+                served.add(serving.leaf.certificate)
         for name, bundle in bundles(before, self.installation).items():
             for leaf in served:
                 assert vouched(leaf, bundle), name

@@ -6,12 +6,14 @@ import asyncio
 import json
 from base64 import b64encode
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
 from tests.cluster.keepers import ENTRIES, Site, entry
 from tests.cluster.rooms import Json
 from webhook import names
+from webhook.kube.client import connect
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
 
@@ -53,12 +55,11 @@ def test_two_keepers_may_rotate_at_once(site: Site) -> None:
     before = site.authority()
     site.ask_to_rotate(site.installation.authority)
 
-    async def check() -> None:
-        await asyncio.to_thread(site.nobody_is_refused)
-
     async def work() -> None:
-        async with site.keeper() as one, site.keeper() as two:
-            await asyncio.gather(*(site.until_steady(each, check) for each in (one, two)))
+        async with connect(site.plane.kubeconfig) as client:
+            check = partial(site.nobody_is_refused, client)
+            keepers = [site.keeper_of(client, client) for _ in range(2)]
+            await asyncio.gather(*(site.until_steady(each, check) for each in keepers))
 
     asyncio.run(work())
     site.is_sound()
@@ -240,8 +241,9 @@ def watched_until_steady(site: Site) -> None:
     """Bring everything in order; after each look nobody is refused."""
 
     async def work() -> None:
-        async with site.keeper() as keeper:
-            await site.until_steady(keeper, lambda: asyncio.to_thread(site.nobody_is_refused))
+        async with connect(site.plane.kubeconfig) as client:
+            check = partial(site.nobody_is_refused, client)
+            await site.until_steady(site.keeper_of(client, client), check)
 
     asyncio.run(work())
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.keepers import Site
-from webhook.kube.client import Client, PatchType
+from webhook.kube.client import Client, PatchType, connect
 from webhook.sandbox.control_plane import ControlPlane
 
 Json = dict[str, Any]
@@ -115,24 +115,19 @@ SCENES: Mapping[Callable[[Site], None], int] = {
 def play(site: Site, lives: int, *, guarded: bool) -> int:
     """Let one die after so many writes, and another go on; the writes that the first one made."""
 
-    async def check() -> None:
-        if guarded:
-            await asyncio.to_thread(site.nobody_is_refused)
-
     async def work() -> int:
-        first: list[Mortal] = []
+        async with connect(site.plane.kubeconfig) as client:
 
-        def mortal(client: Client) -> Mortal:
-            first.append(Mortal(client, lives))
-            return first[0]
+            async def check() -> None:
+                if guarded:
+                    await site.nobody_is_refused(client)
 
-        async with site.keeper(mortal) as keeper:
+            first = Mortal(client, lives)
             with suppress(Killed):
-                await site.until_steady(keeper)
-        await check()
-        async with site.keeper() as heir:
-            await site.until_steady(heir, check)
-        return first[0].written
+                await site.until_steady(site.keeper_of(client, first))
+            await check()
+            await site.until_steady(site.keeper_of(client, client), check)
+        return first.written
 
     return asyncio.run(work())
 

@@ -20,7 +20,9 @@ from tests.controller.certificates.memory import (
     until_waiting,
 )
 from tests.kube import virtual_time
+from webhook import names
 from webhook.controller.certificates.keeper import LONGEST_REST
+from webhook.controller.certificates.secrets import asks, data_of
 
 
 async def ended(task: asyncio.Task[None]) -> None:
@@ -51,6 +53,34 @@ def test_it_makes_everything_by_single_writes_and_then_waits() -> None:
         ("replace", AUTHORITY),
         ("create", SERVING),
     ]
+
+
+def test_a_request_during_a_rotation_is_answered_by_the_next_one() -> None:
+    """The authority that is staged just now may be the one whose key has leaked."""
+    begun = stage()
+    signed = []
+
+    def ask() -> None:
+        begun.memory.objects[AUTHORITY]["metadata"]["annotations"] = {names.ROTATE: "now"}
+
+    async def work() -> None:
+        keeper = begun.keeper()
+        await until_waiting(keeper)
+        ask()
+        for _ in range(40):
+            rest = await keeper.look()
+            begun.now += timedelta(seconds=rest.seconds)
+            secret = begun.memory.objects[AUTHORITY]
+            certificate = data_of(secret).get("tls.crt")
+            if certificate not in signed:
+                signed.append(certificate)
+            if keeper.reason.startswith("published: every client") and len(signed) == 1:
+                ask()
+        assert keeper.reason.startswith("steady: nothing is due")
+        assert not asks(secret)
+
+    virtual_time.run(work())
+    assert len(signed) == 3
 
 
 def test_the_authority_is_read_last() -> None:
