@@ -107,6 +107,23 @@ def test_it_rests_a_minute_at_most() -> None:
     virtual_time.run(work())
 
 
+def test_what_it_waits_for_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """However often it looks."""
+    begun = stage()
+
+    async def work() -> None:
+        keeper = begun.keeper()
+        for _ in range(20):
+            await keeper.look()
+
+    with caplog.at_level("INFO"):
+        virtual_time.run(work())
+    said = [record.getMessage() for record in caplog.records]
+    assert said.count("certificates: steady: nothing is due") == 1
+    assert said[0].startswith("certificates: authority written: there is no authority")
+    assert len(said) == 5
+
+
 def test_a_change_ends_the_rest() -> None:
     """Told by the watch, a moment later; without one the next look is a minute away."""
     begun = stage()

@@ -84,6 +84,7 @@ class Keeper:
         self._settled = False
         self._says = FOLLOWS
         self._trouble = ""
+        self._waits_for = ""
 
     @property
     def ready(self) -> bool:
@@ -160,6 +161,9 @@ class Keeper:
         in_phase = phase(seen.observed.authority)
         self._says = f"{in_phase}: {due.why}"
         if isinstance(due, Wait):
+            if due.why != self._waits_for:
+                _logger.info("certificates: %s", self._says)
+            self._waits_for = due.why
             self._says += f", until {due.until.isoformat(timespec='seconds')}"
             self._trouble = ""
             self._settled = True
@@ -172,6 +176,7 @@ class Keeper:
         await carry_out(due, seen, self._installation, self._writes)
         self._quarrel.wrote(of, self._steady_clock())
         self._metrics.wrote(kept)
+        self._waits_for = ""
         _logger.info("certificates: %s written: %s", kept, due.why, extra={"phase": in_phase})
         return Rest(0.0)
 
