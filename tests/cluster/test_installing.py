@@ -50,14 +50,12 @@ def quiet(installed: Installed) -> Installed:
     """
     for name in (names.WEBHOOK, names.CONTROLLER):
         installed.kubectl("scale", "deployment", name, "--replicas=0")
-    selector = f"app.kubernetes.io/name={names.MANAGER}"
-    installed.kubectl("wait", "--for=delete", "pod", "-l", selector, "--timeout=120s")
 
     def endpoints() -> list[Json]:
         slices = installed.kubectl.json("get", "endpointslices")["items"]
         return [each for one in slices for each in one["endpoints"] or ()]
 
-    while endpoints():
+    while installed.kubectl.json("get", "pods")["items"] or endpoints():
         pass
     count = len(webhooks(installed))
     nowhere = {"matchLabels": {"kubernetes.io/metadata.name": "nowhere"}}
