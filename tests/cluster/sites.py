@@ -56,12 +56,12 @@ class Site:
 
     def run(self, command: str, *options: str, stdin: str | None = None) -> Result:
         """`fairlead COMMAND` on this cluster."""
-        arguments = [command, *options, "--kubeconfig", str(self.plane.kubeconfig)]
+        arguments = [command, "--kubeconfig", str(self.plane.kubeconfig), *options]
         return CliRunner().invoke(fairlead, arguments, input=stdin, catch_exceptions=False)
 
     def install(self, *options: str) -> Result:
         """`fairlead install`, with the webhook at its address; it has to succeed."""
-        result = self.run("install", *self.at_its_address, *options)
+        result = self.run("install", *self.at_its_address, "--timeout", "90", *options)
         assert result.exit_code == 0, result.output
         return result
 

@@ -55,7 +55,10 @@ class Reader:
         )
         deployments = await self._deployments()
         known = await self._namespaces(namespaces)
-        looked = find_unplaced(self._client, configuration, known, everywhere=not namespaces)
+        unplaced = await self._tried(
+            "pods of runs",
+            find_unplaced(self._client, configuration, known, everywhere=not namespaces),
+        )
         return Seen(
             now=now,
             version=version,
@@ -70,7 +73,7 @@ class Reader:
             serving=await self._serving(),
             leader=await self._leader(now),
             namespaces=known,
-            unplaced=await self._tried("pods of runs", looked) or (),
+            unplaced=unplaced or (),
             policies=await self._policies(),
             rights=[*await self._own_rights(), *await self._accounts_rights(deployments)],
             probe=await probe(self._client, namespaces[0] if namespaces else "default"),
