@@ -51,7 +51,7 @@ def test_every_target_of_make_that_is_named_is_there() -> None:
         target
         for page in PAGES
         for target in re.findall(r"[`$ ]make ([a-z][\w-]*)[`\n ]", page.read_text())
-        if f"`make {target}" in page.read_text() or f"$ make {target}" in page.read_text()
+        if re.search(rf"(?:`|\$ )make {target}\b", page.read_text())
     }
     assert named
     assert named <= targets
