@@ -35,6 +35,7 @@ OTHER_ANSWERS: Final = "of them answered otherwise"
 DEAD: Final = "replicas that did not stay up"
 NOT_RECOVERED: Final = "overloads after which creations still failed in the end"
 CAPACITY: Final = "reviews a second that it can do"
+FACTOR: Final = "times that which was offered"
 RECOVERY: Final = "seconds from the end to the last failed creation"
 PEAK: Final = "MiB at most"
 BEFORE: Final = "MiB before"
@@ -42,13 +43,15 @@ BEFORE: Final = "MiB before"
 _DEPLOYMENT: Final = Path(__file__).parents[2] / "manifests" / "base" / "webhook.yaml"
 # As an API server's: 3 s for a review.
 _TIMEOUT: Final = 3.0
+_PATIENCE: Final = 60.0
 # So that whoever offers the load is not the bottleneck, everything is a fifth: of a core, as a CPU
-# limit gives it, some of each period and then nothing; of the requests in flight and of the
-# callers. (Three API servers have no more than a thousand writes at a time.)
+# limit gives it, some of each period and then nothing, and of the requests in flight.
 _RUNS, _RESTS = 0.02, 0.08
 _IN_FLIGHT: Final = 120
 _AFTERWARDS: Final = 4.0
-_AT_ONCE: Final = 200
+# Callers by whether it is the short form. Their connections stand already: making them is another
+# kind of load, by far the worse.
+_AT_ONCE: Final = {True: 400, False: 800}
 # Enough to keep it busy, and fewer than it may have in flight.
 _CALLERS: Final = 80
 
@@ -59,6 +62,7 @@ class _Flood:
 
     pool: Pool
     request: bytes
+    at_once: int
     answers: Counter[int] = field(default_factory=Counter)
     offered: int = 0
     _now: int = 0
@@ -88,16 +92,26 @@ class _Flood:
                     await asyncio.sleep(min(ahead, 0.05))
                     continue
                 number += 1
-                if self._now < _AT_ONCE:
+                if self._now < self.at_once:
                     self._now += 1
                     self.offered += 1
                     group.create_task(self._one())
                 if number % 50 == 0:
                     await asyncio.sleep(0)
 
-    async def _one(self) -> None:
+    async def rush(self, replica: Replica) -> None:
+        """All callers in the same moment, as a replica finds them that stood still."""
+        replica.stand_still()
+        self.offered += self.at_once
+        self._now += self.at_once
+        asked = [asyncio.ensure_future(self._one(_PATIENCE)) for _ in range(self.at_once)]
+        await asyncio.sleep(0.5)
+        replica.go_on()
+        await asyncio.gather(*asked)
+
+    async def _one(self, patience: float = _TIMEOUT) -> None:
         try:
-            async with asyncio.timeout(_TIMEOUT):
+            async with asyncio.timeout(patience):
                 self.answers[(await self.pool.ask(self.request)).status] += 1
         except (OSError, EOFError, TimeoutError):
             self.answers[0] += 1
@@ -116,9 +130,10 @@ def play(stage: Stage) -> Tally:
             tally.measure(BEFORE, replica.memory())
             for _ in range(stage.rounds):
                 flood = _flood(place, replica)
-                capacity, ended = asyncio.run(_overload(flood, replica, seconds))
+                capacity, times, ended = asyncio.run(_overload(flood, replica, seconds))
                 _count(flood, tally)
                 tally.measure(CAPACITY, capacity)
+                tally.measure(FACTOR, times)
                 last = [each for each in ledger.creations if each.answered and each.matched]
                 trouble = [each.sent for each in last if not each.created]
                 tally.measure(RECOVERY, max(0.0, max(trouble, default=ended) - ended))
@@ -131,17 +146,19 @@ def play(stage: Stage) -> Tally:
     return tally
 
 
-async def _overload(flood: _Flood, replica: Replica, seconds: float) -> tuple[float, float]:
-    """What it can do, and when the overload ended; some seconds later."""
-    # As an API server's, most connections stand already.
-    await flood.closed_loop(_AT_ONCE, 0.1)
+async def _overload(flood: _Flood, replica: Replica, seconds: float) -> tuple[float, float, float]:
+    """What it can do, how many times that was offered, and when the offering ended."""
+    await flood.closed_loop(flood.at_once, 0.1)
+    await flood.rush(replica)
     with _throttled(replica):
         capacity = await flood.closed_loop(_CALLERS, 3)
+        already = flood.offered
         await flood.open_loop(TIMES * capacity, seconds)
+        times = (flood.offered - already) / seconds / capacity
         ended = time.monotonic()
         flood.pool.close()
         await asyncio.sleep(_AFTERWARDS)
-    return capacity, ended
+    return capacity, times, ended
 
 
 def _flood(place: Arena, replica: Replica) -> _Flood:
@@ -149,7 +166,8 @@ def _flood(place: Arena, replica: Replica) -> _Flood:
     name = f"{names.WEBHOOK}.{names.NAMESPACE}.svc"
     review = reviews.review(reviews.as_sent(pods.manifest(10_000)), "a-review")
     request = post(f"{PATH}?timeout=3s", review, name)
-    return _Flood(Pool(replica.address, PORT, context, name), request)
+    pool = Pool(replica.address, PORT, context, name)
+    return _Flood(pool, request, _AT_ONCE[place.stage.short])
 
 
 def _count(flood: _Flood, tally: Tally) -> None:
