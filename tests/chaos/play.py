@@ -23,8 +23,11 @@ def play_short(
     say: Callable[[str], None],
 ) -> Tally:
     """The short form, once."""
+    shutil.rmtree(directory, ignore_errors=True)
     chance = _chance(seed, scenario, 0)
-    return scenario.play(Stage(binaries, directory, chance, scenario.short, SHORT, True, say))
+    tally = scenario.play(Stage(binaries, directory, chance, scenario.short, SHORT, True, say))
+    shutil.rmtree(directory)
+    return tally
 
 
 def play_long(
