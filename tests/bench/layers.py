@@ -65,7 +65,9 @@ async def _measure(rounds: int, calls: int) -> dict[str, list[float]]:
         default_priority_class=lambda: None,
         observer=metrics,
     )
-    app = ClosingConnections(InFlightLimit(admission_app(handler, metrics), 600), Drain(10))
+    app = ClosingConnections(
+        InFlightLimit(admission_app(handler, metrics), 600, waiting=int), Drain(10)
+    )
     result: dict[str, list[float]] = {
         "decode": [],
         "decide": [],

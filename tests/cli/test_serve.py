@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -256,24 +257,33 @@ def begin(connection: http.client.HTTPConnection, body: bytes) -> None:
 
 
 def test_more_requests_in_flight_than_the_limit_are_told_to_come_again(tmp_path: Path) -> None:
-    """503 with Retry-After, counted; the one in flight is answered, and then there is room."""
+    """503 with Retry-After, counted; the ones in flight are answered, and then there is room."""
     policies(tmp_path, pool_policy("a"))
-    whole = json.dumps(review()).encode()
-    with served(tmp_path, "--max-in-flight", "1") as server:
-        slow, other = server.connect(), server.connect()
-        begin(slow, whole)
-        while "fairlead_admission_in_flight 1.0" not in server.metrics():
-            pass
-        response, _ = ask(other, whole)
-        assert (response.status, response.headers["Retry-After"]) == (503, "1")
-        shed = 'fairlead_admission_requests_total{code="503",result="overloaded"} 1.0'
-        assert shed in server.metrics()
-        slow.send(whole[-1:])
-        answer = slow.getresponse()
-        assert pool_in(answer.read()) == "a"
-        while (answer := ask(other, whole)[0]).status == 503:
-            pass
-        assert answer.status == 200
+    # An API server that takes connections and says nothing, so that a live read has to wait.
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as silent:
+        kubeconfig = kubeconfig_for(tmp_path, f"http://127.0.0.1:{silent.getsockname()[1]}")
+        cluster = ("--kubeconfig", str(kubeconfig))
+        with served(tmp_path, "--max-in-flight", "1", cluster=cluster) as server:
+            over = threading.Event()
+
+            def wait_for_answers() -> None:
+                waiting = server.connect()
+                while not over.is_set():
+                    assert ask(waiting, review(namespace="unknown"))[0].status == 503
+
+            thread = threading.Thread(target=wait_for_answers)
+            thread.start()
+            other = server.connect()
+            while True:
+                response, body = ask(other, review())
+                assert (response.status, response.headers["Retry-After"]) == (503, "1")
+                if b"too many requests in flight" in body:
+                    break
+            over.set()
+            thread.join()
+            shed = 'fairlead_admission_requests_total{code="503",result="overloaded"}'
+            assert shed in server.metrics()
+            assert b"too many requests in flight" not in ask(other, review())[1]
 
 
 def wait_in_flight(server: Served) -> None:
@@ -380,20 +390,26 @@ def test_the_log_has_no_environment_at_any_level(tmp_path: Path) -> None:
     assert "hunter2" not in json.dumps(line)
 
 
-def test_an_api_server_that_cannot_be_reached_is_waited_for(tmp_path: Path) -> None:
-    """Not ready, with what goes wrong as the reason, and 503 for every pod; but alive."""
-    policies(tmp_path, pool_policy("a"))
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(
-        """
+def kubeconfig_for(folder: Path, server: str) -> Path:
+    """A kubeconfig of nobody for an API server at this address."""
+    file = folder / "kubeconfig"
+    file.write_text(
+        f"""
 apiVersion: v1
 kind: Config
 current-context: c
-contexts: [{name: c, context: {cluster: c, user: u}}]
-clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]
-users: [{name: u, user: {}}]
+contexts: [{{name: c, context: {{cluster: c, user: u}}}}]
+clusters: [{{name: c, cluster: {{server: "{server}"}}}}]
+users: [{{name: u, user: {{}}}}]
 """
     )
+    return file
+
+
+def test_an_api_server_that_cannot_be_reached_is_waited_for(tmp_path: Path) -> None:
+    """Not ready, with what goes wrong as the reason, and 503 for every pod; but alive."""
+    policies(tmp_path, pool_policy("a"))
+    kubeconfig = kubeconfig_for(tmp_path, "http://127.0.0.1:1")
     with served(tmp_path, cluster=("--kubeconfig", str(kubeconfig))) as server:
         while "127.0.0.1" not in str(conditions := server.readiness()[1]):
             pass
@@ -417,6 +433,14 @@ users: [{name: u, user: {}}]
         (["--policies", "p", "--self-signed", "--port", "65536"], "65536"),
         (["--policies", "p", "--self-signed", "--grace", "-1"], "--grace"),
         (["--policies", "p", "--self-signed", "--max-in-flight", "0"], "--max-in-flight"),
+        (["--policies", "p", "--self-signed", "--max-connections", "600"], "--max-in-flight 600"),
+        (["--policies", "p", "--self-signed", "--tls-secret", "s"], "--tls-secret"),
+        (["--policies", "p", "--tls-secret", "a/b/c"], "NAMESPACE/NAME"),
+        (["--policies", "p", "--tls-secret", "/c"], "NAMESPACE/NAME"),
+        (["--policies", "p", "--tls-secret", "s", "--namespaces", "n"], "--namespaces"),
+        (["--policies", "p", "--tls-secret", "s", "--webhook-configuration", "a/b"], "want NAME"),
+        (["--policies", "p", "--tls-secret", "s", "--client-name", "n"], "--client-ca"),
+        (["--policies", "p", "--tls-secret", "s", "--tls-min-version", "1.1"], "1.2"),
     ],
 )
 def test_wrong_usage_is_exit_code_2(options: list[str], says: str) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from certs.authority import new_authority
 from certs.issue import Names, issue_server
+from webhook.server.crowd import Crowd
 from webhook.server.drain import ClosingConnections, Drain
 from webhook.server.health import health_app
 from webhook.server.listener import bind, serve
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from certs.pair import Pair
+    from webhook.server.callers import Callers
 
 HOST = "127.0.0.1"
 NAMES = Names(dns=("localhost",), addresses=(HOST,))
@@ -132,10 +134,19 @@ def running(
     finish_seconds: float = 30,
     background: Sequence[Callable[[], Coroutine[Any, Any, object]]] = (),
     certificate: bool = True,
+    minimum: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3,
+    clients: Pair | None = None,
+    callers: Callers | None = None,
+    crowd: Crowd | None = None,
 ) -> Iterator[Running]:
-    """Serve in a thread; in the end drain, and raise what serving raised."""
+    """Serve in a thread; in the end drain, and raise what serving raised.
+
+    With `clients`, an authority, TLS asks clients for a certificate by it.
+    """
     trust = authority()
-    tls, metrics = ServerTls(), Metrics()
+    tls, metrics = ServerTls(minimum=minimum, ask_clients=clients is not None), Metrics()
+    if clients:
+        tls.trust_clients(clients.certificate)
     if certificate:
         pair = leaf(trust)
         tls.swap(pair.certificate, pair.private_key)
@@ -158,6 +169,8 @@ def running(
             tls=tls,
             drain=drain,
             finish_seconds=finish_seconds,
+            crowd=crowd or Crowd(1000),
+            callers=callers,
             background=background,
         )
 

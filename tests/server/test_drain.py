@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import ssl
 import subprocess
 import sys
 import time
@@ -48,7 +49,7 @@ class Program:
         connection = self.connect()
         try:
             connection.connect()
-        except (ConnectionRefusedError, ConnectionResetError):
+        except (ConnectionRefusedError, ConnectionResetError, ssl.SSLEOFError):
             return True
         finally:
             connection.close()

@@ -7,6 +7,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from tests.server.serving import echo, post, running
+from webhook.server.crowd import Crowd
 from webhook.server.limit import InFlightLimit
 
 if TYPE_CHECKING:
@@ -15,46 +16,91 @@ if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
 
 
-class _Announced:
-    """The echo, which tells when a request has come in."""
+class _Held:
+    """An app that reads a request's body, tells so, and answers when it may."""
 
     def __init__(self) -> None:
         self.came = threading.Semaphore(0)
+        self.may = threading.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        messages = [await receive()]
+        while messages[-1].get("more_body"):
+            messages.append(await receive())
+        if messages[-1]["type"] == "http.disconnect":
+            return
         self.came.release()
-        await echo(scope, receive, send)
+        while not self.may.is_set():  # noqa: ASYNC110 (set by another thread)
+            await asyncio.sleep(0.01)
+
+        async def received() -> Message:
+            return messages.pop(0)
+
+        await echo(scope, received, send)
 
 
-def _begin(connection: http.client.HTTPConnection) -> None:
-    """Send a request up to the last byte of its body."""
+def _begin(connection: http.client.HTTPConnection, body: bytes) -> None:
+    """Send a request of two bytes, or a part of it, and do not wait for the answer."""
     connection.putrequest("POST", "/")
     connection.putheader("Content-Length", "2")
-    connection.endheaders(b"o")
+    connection.endheaders(body)
 
 
 def test_a_request_beyond_the_limit_is_told_to_come_again() -> None:
     """Two are in flight: the third gets 503 with Retry-After 1, and they get their answers."""
-    app = _Announced()
+    app = _Held()
     refused: list[str] = []
-    limit = InFlightLimit(app, 2, on_refused=lambda: refused.append("refused"))
-    with running(limit) as server:
+    crowd = Crowd(1000)
+    limit = InFlightLimit(
+        app, 2, waiting=lambda: crowd.busy, on_refused=lambda: refused.append("refused")
+    )
+    with running(limit, crowd=crowd) as server:
         first, second, third = (server.connect() for _ in range(3))
         for connection in (first, second):
-            _begin(connection)
+            _begin(connection, b"ok")
             app.came.acquire()
         assert limit.in_flight == 2
         response = post(third, b"body")
         assert (response.status, response.headers["Retry-After"]) == (503, "1")
         assert b"try again" in response.read()
         assert refused == ["refused"]
+        app.may.set()
         for connection in (first, second):
-            connection.send(b"k")
             assert connection.getresponse().read() == b"ok"
         # The same connection serves on, once there is room.
         assert post(third, b"again").read() == b"again"
         for connection in (first, second, third):
             connection.close()
+
+
+def test_requests_whose_bodies_come_slowly_take_nobody_s_place() -> None:
+    """Or a few slow senders would keep everybody out."""
+    crowd = Crowd(1000)
+    limit = InFlightLimit(echo, 1, waiting=lambda: crowd.busy)
+    with running(limit, crowd=crowd) as server:
+        slow = [server.connect() for _ in range(5)]
+        for connection in slow:
+            _begin(connection, b"o")
+        quick = server.connect()
+        assert post(quick, b"quick").read() == b"quick"
+        for connection in slow:
+            connection.send(b"k")
+            assert connection.getresponse().read() == b"ok"
+            connection.close()
+        quick.close()
+
+
+def test_there_may_be_another_reason_to_take_no_more() -> None:
+    """Such as bodies that fill the memory."""
+    full = True
+    with running(InFlightLimit(echo, 1, waiting=int, full=lambda: full)) as server:
+        connection = server.connect()
+        response = post(connection, b"")
+        assert response.status == 503
+        response.read()
+        full = False
+        assert post(connection, b"now").read() == b"now"
+        connection.close()
 
 
 def test_a_request_that_fails_leaves_its_place() -> None:
@@ -63,7 +109,7 @@ def test_a_request_that_fails_leaves_its_place() -> None:
     async def failing(_scope: Scope, _receive: Receive, _send: Send) -> None:
         raise ZeroDivisionError
 
-    limit = InFlightLimit(failing, 1)
+    limit = InFlightLimit(failing, 1, waiting=int)
     with running(limit) as server:
         for _ in range(3):
             connection = server.connect()
@@ -85,5 +131,5 @@ def test_what_is_no_request_passes() -> None:
     async def nowhere(_message: Message) -> None:
         raise AssertionError
 
-    asyncio.run(InFlightLimit(app, 0)({"type": "lifespan"}, never, nowhere))
+    asyncio.run(InFlightLimit(app, 0, waiting=int)({"type": "lifespan"}, never, nowhere))
     assert seen == ["lifespan"]

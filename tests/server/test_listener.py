@@ -9,7 +9,8 @@ import pytest
 
 from tests.server.serving import HOST, post, running
 from webhook.errors import ServingError
-from webhook.server.listener import KEEP_ALIVE_SECONDS, bind
+from webhook.server.listener import bind
+from webhook.server.protocol import KEEP_ALIVE_SECONDS
 
 
 def test_an_address_in_use_is_an_error_that_names_it() -> None:

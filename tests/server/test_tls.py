@@ -18,9 +18,10 @@ from certs.issue import issue_server
 from tests.server.config_map import mount
 from tests.server.serving import HOST, NAMES, authority, leaf, post, running, serial_number
 from webhook.errors import ServingError
+from webhook.server.files import CertificateFiles
 from webhook.server.pem import load_from_file, load_from_memory
 from webhook.server.reload import Reloader
-from webhook.server.tls import CertificateFiles, ServerTls
+from webhook.server.tls import ServerTls
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,13 +64,21 @@ def test_a_swap_is_seen_by_the_next_handshake() -> None:
 def test_every_client_gets_the_current_certificate(
     version: ssl.TLSVersion, name: str | None
 ) -> None:
-    """With TLS 1.2 and 1.3, by name, by address, and without any name sent."""
-    with running() as server:
+    """With TLS 1.3, and 1.2 where it is allowed; by name, by address, without any name sent."""
+    with running(minimum=ssl.TLSVersion.TLSv1_2) as server:
         for _ in range(2):
             pair = leaf(server.trust)
             served = server.tls.swap(pair.certificate, pair.private_key)
             seen = _handshake(server, version, name)
             assert seen == (version.name.replace("_", "."), served.serial_number)
+
+
+def test_tls_1_2_is_refused_unless_it_is_asked_for() -> None:
+    """The API server speaks 1.3."""
+    with running() as server:
+        with pytest.raises(ssl.SSLError):
+            _handshake(server, ssl.TLSVersion.TLSv1_2, "localhost")
+        assert _handshake(server, ssl.TLSVersion.TLSv1_3, "localhost")[0] == "TLSv1.3"
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
@@ -80,7 +89,7 @@ def test_tls_before_1_2_is_refused() -> None:
     context.maximum_version = ssl.TLSVersion.TLSv1_1
     context.set_ciphers("ALL:@SECLEVEL=0")
     with (
-        running() as server,
+        running(minimum=ssl.TLSVersion.TLSv1_2) as server,
         socket.create_connection((HOST, server.https_port)) as plain,
         pytest.raises(ssl.SSLError),
     ):
@@ -90,7 +99,7 @@ def test_tls_before_1_2_is_refused() -> None:
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 def test_no_ticket_lets_a_session_go_on(version: ssl.TLSVersion) -> None:
     """A resumed session would never see the new certificate, so no client is given a ticket."""
-    with running() as server:
+    with running(minimum=ssl.TLSVersion.TLSv1_2) as server:
         context = ssl.create_default_context(cadata=server.trust.certificate.decode())
         context.minimum_version = context.maximum_version = version
         with (

@@ -7,9 +7,20 @@ from pathlib import Path
 
 import click
 
+from webhook import names
 from webhook.cli.object_name import ObjectName
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+def _without_namespace(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """The name of an object that is in no namespace; it may be left out."""
+    if not value:
+        return ""
+    namespace, name = ObjectName().convert(value, parameter, context)
+    if namespace:
+        raise click.BadParameter(f"{value!r}: it is in no namespace; want NAME")
+    return name
 
 
 @click.command("serve")
@@ -58,6 +69,44 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     "wire at once. Default namespace: the pod's own.",
 )
 @click.option(
+    "--service",
+    type=ObjectName(),
+    default=names.WEBHOOK,
+    show_default=True,
+    help="The Service by which the API server reaches this: its certificate has to be for "
+    "NAME.NAMESPACE.svc. Default namespace: that of the --tls-secret, or the pod's own.",
+)
+@click.option(
+    "--webhook-configuration",
+    default="",
+    metavar="NAME",
+    callback=_without_namespace,
+    help="MutatingWebhookConfiguration to watch: ready only while the certificate verifies under "
+    "the caBundle of each entry for --service. Without it, or such an entry, the ca.crt of the "
+    "--tls-secret is taken.",
+)
+@click.option(
+    "--tls-min-version",
+    type=click.Choice(["1.3", "1.2"]),
+    default="1.3",
+    show_default=True,
+    help="Lowest version of TLS to speak.",
+)
+@click.option(
+    "--client-ca",
+    type=_FILE,
+    metavar="FILE",
+    help="Authorities as PEM, watched: only clients with a certificate by one of them are let in.",
+)
+@click.option(
+    "--client-name",
+    "client_names",
+    multiple=True,
+    metavar="NAME",
+    help="With --client-ca: let in only whose certificate has this common name or DNS name; any "
+    "other is told 403. Repeatable. Wanted where the authority vouches for others as well.",
+)
+@click.option(
     "--self-signed",
     is_flag=True,
     help="For development: make an authority and a certificate for localhost, for this process.",
@@ -95,6 +144,14 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     "server has at most 200 writes in flight unless told otherwise; this is enough for three.)",
 )
 @click.option(
+    "--max-connections",
+    type=click.IntRange(min=1),
+    default=1000,
+    show_default=True,
+    help="With so many connections, the one that has waited longest makes room for the next, "
+    "those first that never had an answer. More than --max-in-flight; 100 KB of memory each.",
+)
+@click.option(
     "--poll-interval",
     type=click.FloatRange(min=0.05),
     default=2.0,
@@ -128,11 +185,17 @@ def command(
     cert: Path | None,
     key: Path | None,
     tls_secret: tuple[str, str] | None,
+    service: tuple[str, str],
+    webhook_configuration: str,
+    tls_min_version: str,
+    client_ca: Path | None,
+    client_names: tuple[str, ...],
     self_signed: bool,
     extra_names: tuple[str, ...],
     ca_out: Path | None,
     grace: float,
     max_in_flight: int,
+    max_connections: int,
     poll_interval: float,
     default_toleration_seconds: int,
     log_level: str,
@@ -174,14 +237,27 @@ def command(
         )
     if tls_secret and cluster_file:
         raise click.UsageError("--tls-secret is watched in a cluster: not with --namespaces")
+    if max_connections <= max_in_flight:
+        raise click.UsageError(
+            f"--max-connections {max_connections}: want more than --max-in-flight {max_in_flight}"
+        )
+    if client_names and not client_ca:
+        raise click.UsageError("--client-name goes with --client-ca")
+    if webhook_configuration and cluster_file:
+        raise click.UsageError(
+            "--webhook-configuration is watched in a cluster: not with --namespaces"
+        )
     if (extra_names or ca_out) and not self_signed:
         raise click.UsageError("--name and --ca-out go with --self-signed")
+
+    from ssl import TLSVersion
 
     from webhook.cli import serving
     from webhook.cli.self_signed import SelfSigned
     from webhook.cli.serving_certificates import SecretName
+    from webhook.cli.serving_handshake import Reached
+    from webhook.server.files import CertificateFiles
     from webhook.server.logs import configure
-    from webhook.server.tls import CertificateFiles
 
     configure(log_level)
     settings = serving.Settings(
@@ -193,6 +269,12 @@ def command(
             if tls_secret
             else SelfSigned(extra_names, ca_out)
         ),
+        reached=Reached(
+            service[0] or (tls_secret[0] if tls_secret else ""), service[1], webhook_configuration
+        ),
+        client_ca=client_ca,
+        client_names=frozenset(client_names),
+        tls_minimum=TLSVersion.TLSv1_2 if tls_min_version == "1.2" else TLSVersion.TLSv1_3,
         kubeconfig=kubeconfig,
         cluster_file=cluster_file,
         host=host,
@@ -200,6 +282,7 @@ def command(
         health_port=health_port,
         grace=grace,
         max_in_flight=max_in_flight,
+        max_connections=max_connections,
         poll_interval=poll_interval,
         default_toleration_seconds=default_toleration_seconds,
     )

@@ -14,8 +14,11 @@ from webhook import names
 from webhook.admission.app import PATH, admission_app
 from webhook.admission.handler import Handler
 from webhook.cli.cluster_facts import facts_from_cluster, facts_from_file
-from webhook.cli.serving_certificates import Cluster, certificate_of
+from webhook.cli.serving_certificates import Cluster, certificate_of, clients_of
+from webhook.cli.serving_handshake import handshakes_of
 from webhook.policy.load import Loaded, load
+from webhook.server.callers import Callers
+from webhook.server.crowd import Crowd
 from webhook.server.drain import ClosingConnections, Drain, drain_on_signals
 from webhook.server.folder import Folder
 from webhook.server.health import health_app
@@ -27,9 +30,11 @@ from webhook.server.tls import ServerTls
 
 if TYPE_CHECKING:
     import socket
+    import ssl
     from pathlib import Path
 
     from webhook.cli.serving_certificates import Source
+    from webhook.cli.serving_handshake import Reached
     from webhook.server.reload import ReloadState
 
 _logger = logging.getLogger(__name__)
@@ -41,6 +46,10 @@ class Settings:
 
     policies: Path
     certificate: Source
+    reached: Reached
+    client_ca: Path | None
+    client_names: frozenset[str]
+    tls_minimum: ssl.TLSVersion
     kubeconfig: Path | None
     cluster_file: Path | None
     host: str
@@ -48,6 +57,7 @@ class Settings:
     health_port: int
     grace: float
     max_in_flight: int
+    max_connections: int
     poll_interval: float
     default_toleration_seconds: int
 
@@ -65,7 +75,8 @@ def run(settings: Settings) -> bool:
 
 
 async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -> bool:
-    metrics, tls, drain = Metrics(), ServerTls(), Drain(settings.grace)
+    metrics, drain = Metrics(), Drain(settings.grace)
+    tls = ServerTls(minimum=settings.tls_minimum, ask_clients=settings.client_ca is not None)
     policies = _policies(settings, metrics)
     policies.poll()
     async with AsyncExitStack() as stack:
@@ -74,8 +85,20 @@ async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -
         else:
             home = await _home(settings, stack)
             facts = facts_from_cluster(home.client, metrics)
+        changed = asyncio.Event()
         certificate = certificate_of(
-            settings.certificate, tls, metrics, home, settings.poll_interval
+            settings.certificate, tls, metrics, home, settings.poll_interval, changed.set
+        )
+        clients = clients_of(settings.client_ca, tls, settings.poll_interval)
+        handshakes = handshakes_of(
+            settings.reached,
+            certificate,
+            home,
+            listening=https,
+            tls=tls,
+            drain=drain,
+            metrics=metrics,
+            due=changed,
         )
         seconds = settings.default_toleration_seconds
         handler = Handler(
@@ -88,13 +111,21 @@ async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -
             },
             observer=metrics,
         )
+        crowd = Crowd(settings.max_connections, on_ended=metrics.connection_ended)
         limit = InFlightLimit(
-            admission_app(handler, metrics), settings.max_in_flight, on_refused=metrics.request_shed
+            admission_app(handler, metrics),
+            settings.max_in_flight,
+            waiting=lambda: crowd.busy,
+            full=crowd.full,
+            on_refused=metrics.request_shed,
         )
         metrics.watch_in_flight(lambda: limit.in_flight)
+        metrics.watch_connections(lambda: crowd.connections)
         conditions = {
             "policies": policies.condition,
             **certificate.conditions,
+            **clients.conditions,
+            **handshakes.conditions,
             **facts.conditions,
             "drain": drain.condition,
         }
@@ -110,9 +141,13 @@ async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -
                 plain=plain,
                 tls=tls,
                 drain=drain,
+                crowd=crowd,
+                callers=Callers(settings.client_names) if settings.client_ca else None,
                 background=(
                     lambda: policies.run(settings.poll_interval),
                     *certificate.background,
+                    *clients.background,
+                    *handshakes.background,
                     *facts.background,
                 ),
             )

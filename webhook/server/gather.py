@@ -6,9 +6,7 @@ own, and the API server is woken for each.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
-
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import asyncio
@@ -42,12 +40,3 @@ class GatheringTransport:
     def __getattr__(self, name: str) -> Any:
         """Whatever else a transport does, the transport does."""
         return getattr(self._transport, name)
-
-
-class GatheringProtocol(HttpToolsProtocol):
-    """uvicorn's HTTP protocol over a GatheringTransport."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wrap the connection's transport."""
-        gathering = GatheringTransport(transport, self.loop)
-        super().connection_made(cast("asyncio.Transport", gathering))

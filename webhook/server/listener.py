@@ -6,28 +6,33 @@ import asyncio
 import contextlib
 import logging
 import socket
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import uvicorn
 
 from webhook.errors import ServingError
-from webhook.server.gather import GatheringProtocol
+from webhook.server.crowd import Crowd
+from webhook.server.doorway import Doorway
+from webhook.server.protocol import KEEP_ALIVE_SECONDS, BoundedProtocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Sequence
 
     from starlette.types import ASGIApp
 
+    from webhook.server.callers import Callers
+    from webhook.server.crowd import Visit
     from webhook.server.drain import Drain
     from webhook.server.tls import ServerTls
 
 _logger = logging.getLogger(__name__)
 
-# Above the API server's 90 s idle time, so that it closes first: a request that meets a closing
-# connection is not retried.
-KEEP_ALIVE_SECONDS: Final = 120
-# Connections that wait to be accepted while the loop is busy; the kernel caps it at its somaxconn.
-BACKLOG: Final = 1024
+# Connections that wait to be accepted while the loop is busy. Not more than are served in half a
+# second: whoever waits longer has given up by then, and a handshake with him is lost work. The
+# kernel has those beyond try again after a second.
+BACKLOG: Final = 256
+# Connections to the plain port: a kubelet's, and those of whoever scrapes.
+_PLAIN_CONNECTIONS: Final = 100
 # An answer that is written still has to leave; a peer that does not say goodbye may not hold us.
 _GOODBYE_SECONDS: Final = 1.0
 
@@ -78,19 +83,23 @@ async def serve(
     tls: ServerTls,
     drain: Drain,
     finish_seconds: float = 30,
+    crowd: Crowd,
+    callers: Callers | None = None,
     background: Sequence[Callable[[], Coroutine[Any, Any, object]]] = (),
 ) -> bool:
     """Serve `app` with TLS on `https` and `health` on `plain`, until `drain` is over.
 
     Then no new connection is taken, requests in flight have `finish_seconds` (at most 30, which
-    is what the API server waits for a webhook), and health answers to the last. `background`
-    makes coroutines that run as long as requests are served; one that raises ends everything, in
-    an ExceptionGroup. The apps' lifespans are not run. Both sockets are closed in the end.
+    is what the API server waits for a webhook), and health answers to the last. `crowd` counts the
+    connections of `https`. `callers` says which of the clients that TLS asked for a certificate
+    may call; None: none was asked. `background` makes coroutines that run as long as requests are
+    served; one that raises ends everything, in an ExceptionGroup. The apps' lifespans are not run.
+    Both sockets are closed in the end.
     Returns False if the drain was cut short.
     """
     servers = (
-        (_Server(_config(app, tls), finish_seconds), https),
-        (_Server(_config(health, None), _GOODBYE_SECONDS), plain),
+        (_Server(_config(app, tls), finish_seconds, crowd, callers), https),
+        (_plain_server(health), plain),
     )
     return await _run(servers, drain, background)
 
@@ -103,8 +112,7 @@ async def serve_plain(
     background: Sequence[Callable[[], Coroutine[Any, Any, object]]] = (),
 ) -> bool:
     """Serve `health` alone, beside a process's real work in the background: see serve."""
-    server = _Server(_config(health, None), _GOODBYE_SECONDS)
-    return await _run(((server, plain),), drain, background)
+    return await _run(((_plain_server(health), plain),), drain, background)
 
 
 async def _run(
@@ -139,10 +147,13 @@ async def _ended(task: asyncio.Task[None], drain: Drain) -> None:
         task.cancel()
 
 
+def _plain_server(health: ASGIApp) -> _Server:
+    return _Server(_config(health, None), _GOODBYE_SECONDS, Crowd(_PLAIN_CONNECTIONS))
+
+
 def _config(app: ASGIApp, tls: ServerTls | None) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=GatheringProtocol,
         ws="none",
         lifespan="off",
         interface="asgi3",
@@ -150,18 +161,27 @@ def _config(app: ASGIApp, tls: ServerTls | None) -> uvicorn.Config:
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        backlog=BACKLOG,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         ssl_context_factory=tls.context_factory if tls else None,
     )
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn server that leaves the signals alone, and takes its leave as serve() says."""
+    """A uvicorn server that leaves the signals alone, lets connections in by a doorway of ours,
+    and takes its leave as serve() says."""
 
-    def __init__(self, config: uvicorn.Config, finish_seconds: float) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        finish_seconds: float,
+        crowd: Crowd,
+        callers: Callers | None = None,
+    ) -> None:
         super().__init__(config)
         self._finish_seconds = finish_seconds
+        self._crowd = crowd
+        self._callers = callers
+        self._doors: list[asyncio.Task[NoReturn]] = []
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -172,13 +192,27 @@ class _Server(uvicorn.Server):
         try:
             await super().serve(sockets)
         finally:
-            for server in getattr(self, "servers", ()):
-                server.close()
+            for door in self._doors:
+                door.cancel()
+        for door in self._doors:
+            with contextlib.suppress(asyncio.CancelledError):
+                await door
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Open the doors."""
+        for where in sockets or ():
+            doorway = Doorway(where, self._crowd, self._protocol, self.config.ssl)
+            door = asyncio.create_task(doorway.run())
+            door.add_done_callback(self._shut)
+            self._doors.append(door)
+        self.started = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take no more connections, close the idle ones, finish what is in flight."""
-        for server in self.servers:
-            server.close()
+        for door in self._doors:
+            door.cancel()
+        # Before its socket is closed, or the loop would go on to watch it.
+        await asyncio.wait(self._doors)
         for where in sockets or ():
             where.close()
         for connection in list(self.server_state.connections):
@@ -190,6 +224,21 @@ class _Server(uvicorn.Server):
         if not await _emptied(self.server_state.connections, _GOODBYE_SECONDS):
             for connection in self.server_state.connections:
                 connection.transport.abort()
+
+    def _protocol(self, visit: Visit) -> BoundedProtocol:
+        loop = asyncio.get_running_loop()
+        return BoundedProtocol(
+            self.config,
+            self.server_state,
+            loop,
+            crowd=self._crowd,
+            visit=visit,
+            callers=self._callers,
+        )
+
+    def _shut(self, _door: asyncio.Task[NoReturn]) -> None:
+        # Nobody comes in any more, be it by a bug: then the process has to go.
+        self.should_exit = True
 
 
 async def _emptied(waited_for: set[Any], seconds: float) -> bool:

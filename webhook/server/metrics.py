@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, get_args
 
 from prometheus_client import Counter, Gauge, Histogram
 
+from webhook.server.crowd import Reason
 from webhook.server.exposition import Exposition
 
 if TYPE_CHECKING:
@@ -47,6 +48,15 @@ class Metrics(Exposition):
         self._in_flight = self._gauge(
             "fairlead_admission_in_flight", "Requests taken and not answered yet."
         )
+        self._connections = self._gauge(
+            "fairlead_connections", "Connections to the HTTPS port, handshakes included."
+        )
+        self._connections_ended = Counter(
+            "fairlead_connections_ended",
+            "Connections closed by us: slow, crowded (too many), large (too much in bodies).",
+            ["reason"],
+            registry=self.registry,
+        )
         self._engine_errors = Counter(
             "fairlead_engine_errors",
             "Decisions that ended in an exception: each one is a bug.",
@@ -78,12 +88,15 @@ class Metrics(Exposition):
             ["outcome"],
             registry=self.registry,
         )
+        self._handshake: Gauge | None = None
         self._request_children: dict[tuple[str, int], Counter] = {}
         self._decision_children: dict[tuple[str, str], Counter] = {}
         for outcome in ("loaded", "refused"):
             # A series that starts at its first event hides that event from rate().
             self._reloads.labels(outcome)
             self._certificates.labels(outcome)
+        for reason in get_args(Reason):
+            self._connections_ended.labels(reason)
 
     def request_answered(self, result: str, code: int, seconds: float) -> None:
         """Count one admission request with its HTTP status code and the seconds it took."""
@@ -134,6 +147,24 @@ class Metrics(Exposition):
     def certificate_refused(self) -> None:
         """Count one certificate that was read and not taken."""
         self._certificates.labels("refused").inc()
+
+    def handshake_made(self, verified: bool) -> None:
+        """Record whether the last handshake with itself was verified."""
+        if self._handshake is None:
+            # Not before: where none is made, a 0 would be an alarm for nothing.
+            self._handshake = self._gauge(
+                "fairlead_self_handshake_verified",
+                "1 if the last handshake with itself, as the API server makes one, was verified.",
+            )
+        self._handshake.set(verified)
+
+    def connection_ended(self, reason: Reason) -> None:
+        """Count one connection that was closed for a limit's sake."""
+        self._connections_ended.labels(reason).inc()
+
+    def watch_connections(self, count: Callable[[], int]) -> None:
+        """Read the number of connections from `count` at each scrape, on another thread."""
+        self._connections.set_function(count)
 
     def watch_in_flight(self, count: Callable[[], int]) -> None:
         """Read the requests in flight from `count` at each scrape, on another thread."""

@@ -28,7 +28,7 @@ _READS: Final = 3
 
 
 class Source(Protocol):
-    """Files that can be read again and again: see folder.Folder and tls.CertificateFiles."""
+    """Files that can be read again and again: see folder.Folder and files.CertificateFiles."""
 
     def read(self) -> dict[str, bytes]:
         """Return every file's content by its name; raise FairleadError if one cannot be read."""

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import ssl
+import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from certs.bundle import certificates, join
 from certs.errors import CertificateError
 from certs.pair import Pair
-from webhook.errors import ServingError, UnreadableInput
+from webhook.errors import ServingError
 from webhook.server.pem import load_pair
 from webhook.server.readiness import Condition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     import uvicorn
     from cryptography import x509
@@ -38,13 +39,29 @@ class ServerTls:
     uvicorn gets one outer context for good. It has no certificate: at each handshake it hands
     over to the context of the current pair, which was built and checked before it became that.
     (Loading a pair that does not match into a live context breaks every later handshake.)
+
+    `minimum` is the lowest version of TLS. With `ask_clients` a client has to have a certificate
+    by an authority that trust_clients() was given; before that nobody gets in.
     """
 
-    def __init__(self, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(
+        self,
+        *,
+        minimum: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3,
+        ask_clients: bool = False,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._minimum = minimum
+        self._ask_clients = ask_clients
         self._clock = clock
+        # Files are read, and what they hold swapped in, on threads of their own.
+        self._changing = threading.Lock()
+        self._clients = ""
+        self._pair: Pair | None = None
         self._current: ssl.SSLContext | None = None
         self._served: ServedCertificate | None = None
-        self._outer = _new_context()
+        # Version and the asking are the outer context's to say, certificates and trust the inner's.
+        self._outer = self._new_context()
         self._outer.sni_callback = self._choose
 
     @property
@@ -65,17 +82,30 @@ class ServerTls:
         except CertificateError as error:
             raise ServingError(f"TLS certificate: {error}") from error
         self._refuse_expired(certificate)
-        context = _new_context()
-        try:
-            load_pair(context, pair)
-        except ssl.SSLError as error:
-            # An elliptic curve or a key size that this build of OpenSSL does not serve with.
-            raise ServingError(
-                f"TLS certificate: OpenSSL refuses the pair ({error.reason}); use ECDSA on P-256"
-            ) from error
         served = ServedCertificate(certificate.serial_number, certificate.not_valid_after_utc)
-        self._current, self._served = context, served
+        with self._changing:
+            context = self._context_of(pair, self._clients)
+            self._pair, self._current, self._served = pair, context, served
         return served
+
+    def trust_clients(self, authorities_pem: bytes) -> int:
+        """From the next handshake on, let in whom these authorities vouch for; return their count.
+
+        Raises ServingError if not every one of them can be read, or there is none; then those
+        before are trusted on.
+        """
+        found = certificates(authorities_pem)
+        if not found:
+            raise ServingError(
+                "client authorities: no certificate can be read: want PEM, each of them starting "
+                "with -----BEGIN CERTIFICATE-----"
+            )
+        clients = join(found).decode()
+        with self._changing:
+            if self._pair:
+                self._current = self._context_of(self._pair, clients)
+            self._clients = clients
+        return len(found)
 
     def context_factory(
         self, _config: uvicorn.Config, _default: Callable[[], ssl.SSLContext]
@@ -102,50 +132,36 @@ class ServerTls:
         connection.context = self._current
         return None
 
+    def _context_of(self, pair: Pair, clients: str) -> ssl.SSLContext:
+        context = self._new_context()
+        if clients:
+            context.load_verify_locations(cadata=clients)
+        try:
+            load_pair(context, pair)
+        except ssl.SSLError as error:
+            # An elliptic curve or a key size that this build of OpenSSL does not serve with.
+            raise ServingError(
+                f"TLS certificate: OpenSSL refuses the pair ({error.reason}); use ECDSA on P-256"
+            ) from error
+        return context
+
+    def _new_context(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = self._minimum
+        context.set_ciphers(_CIPHERS)
+        context.set_alpn_protocols(["http/1.1"])
+        # A resumed session would go on with the certificate of before the swap. (TLS 1.2 resumes
+        # by session ID as well, which Python cannot turn off; Go's clients, the API server, do
+        # not.) Nor may a client of TLS 1.2 have the handshake done over and over.
+        context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
+        context.num_tickets = 0
+        if self._ask_clients:
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
     def _refuse_expired(self, certificate: x509.Certificate) -> None:
         if certificate.not_valid_after_utc <= self._clock():
             raise ServingError(
                 f"TLS certificate: serial number {certificate.serial_number:x} expired at "
                 f"{certificate.not_valid_after_utc.isoformat()}; renew it"
             )
-
-
-@dataclass(frozen=True, slots=True)
-class CertificateFiles:
-    """A certificate and its key in two files, as a mounted Secret has them: a reload.Source."""
-
-    certificate: Path
-    private_key: Path
-
-    def read(self) -> dict[str, bytes]:
-        """Return both files' contents by their paths; raise UnreadableInput."""
-        contents: dict[str, bytes] = {}
-        problems: list[str] = []
-        for path in (self.certificate, self.private_key):
-            try:
-                contents[str(path)] = path.read_bytes()
-            except OSError as error:
-                problems.append(f"{path}: {error.strerror}; it is needed to serve TLS")
-        if problems:
-            raise UnreadableInput(problems)
-        return contents
-
-    def signature(self) -> None:
-        """Return None: two small files are read as fast as they are looked at."""
-
-    def swap_into(self, tls: ServerTls) -> Callable[[dict[str, bytes]], ServedCertificate]:
-        """Return what a Reloader compiles with: it swaps what was read into `tls`."""
-        certificate, private_key = str(self.certificate), str(self.private_key)
-        return lambda contents: tls.swap(contents[certificate], contents[private_key])
-
-
-def _new_context() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_ciphers(_CIPHERS)
-    context.set_alpn_protocols(["http/1.1"])
-    # A resumed session would go on with the certificate of before the swap. (TLS 1.2 resumes by
-    # session ID as well, which Python cannot turn off; Go's clients, the API server, do not.)
-    context.options |= ssl.OP_NO_TICKET
-    context.num_tickets = 0
-    return context

@@ -1,0 +1,99 @@
+"""Lets connections in: accepts them, has a crowd count them, and makes the TLS handshakes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from asyncio.sslproto import SSLProtocol
+from typing import TYPE_CHECKING, Final, NoReturn
+
+if TYPE_CHECKING:
+    import socket
+    import ssl
+    from collections.abc import Callable
+
+    from webhook.server.crowd import Crowd, Visit
+
+_logger = logging.getLogger(__name__)
+
+HANDSHAKE_SECONDS: Final = 10.0
+# A peer that does not say goodbye has its connection closed all the same.
+_GOODBYE_SECONDS: Final = 5.0
+# What asyncio keeps for each TLS connection to read into. A record has 16 KiB, and its own 256 KiB
+# would make a thousand connections 300 MB instead of 70.
+_READ_BYTES: Final = 32 * 1024
+# Without descriptors or memory for another connection, accepting is tried again after so long.
+_PAUSE: Final = 0.1
+
+
+class Doorway:
+    """Takes connections from a listening socket and gives each a protocol of its own.
+
+    `protocol` makes it for a visit; it has to tell the crowd when the connection is lost.
+    """
+
+    def __init__(
+        self,
+        listening: socket.socket,
+        crowd: Crowd,
+        protocol: Callable[[Visit], asyncio.Protocol],
+        tls: ssl.SSLContext | None,
+    ) -> None:
+        listening.setblocking(False)
+        self._listening = listening
+        self._crowd = crowd
+        self._protocol = protocol
+        self._tls = tls
+        self._arriving: set[asyncio.Task[None]] = set()
+        if tls:
+            SSLProtocol.max_size = _READ_BYTES
+
+    async def run(self) -> NoReturn:
+        """Let in until cancelled; who is in the middle of a handshake then is sent away."""
+        loop = asyncio.get_running_loop()
+        sweeping = loop.create_task(self._crowd.run())
+        try:
+            while True:
+                try:
+                    connection, _ = await loop.sock_accept(self._listening)
+                except OSError as error:
+                    _logger.warning("cannot accept", extra={"error": str(error)})
+                    self._crowd.make_room()
+                    await asyncio.sleep(_PAUSE)
+                    continue
+                self._welcome(connection, loop)
+                # A rush at the door must not keep those waiting who are in.
+                await asyncio.sleep(0)
+        finally:
+            sweeping.cancel()
+            for task in self._arriving:
+                task.cancel()
+
+    def _welcome(self, connection: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
+        visit = self._crowd.admit(connection)
+        if visit is None:
+            connection.close()
+            return
+        task = loop.create_task(self._arrive(connection, visit, loop))
+        self._arriving.add(task)
+        task.add_done_callback(self._arriving.discard)
+
+    async def _arrive(
+        self, connection: socket.socket, visit: Visit, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        arrived = False
+        try:
+            await loop.connect_accepted_socket(
+                lambda: self._protocol(visit),
+                connection,
+                ssl=self._tls,
+                ssl_handshake_timeout=HANDSHAKE_SECONDS if self._tls else None,
+                ssl_shutdown_timeout=_GOODBYE_SECONDS if self._tls else None,
+            )
+            arrived = True
+        except OSError as error:
+            # Clients that are refused, go away, or take too long: nothing of ours is wrong.
+            _logger.debug("no handshake", extra={"error": str(error)})
+        finally:
+            if not arrived:
+                self._crowd.gone(visit)

@@ -1,0 +1,139 @@
+"""HTTP on one connection: uvicorn's, with limits of size and time, and answers in one piece."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from webhook.server.callers import Forbidden
+from webhook.server.gather import GatheringTransport
+
+if TYPE_CHECKING:
+    import asyncio
+
+    import uvicorn
+    from uvicorn.server import ServerState
+
+    from webhook.server.callers import Callers
+    from webhook.server.crowd import Crowd, Visit
+
+# Above the API server's 90 s idle time, so that it closes first: a request that meets a closing
+# connection is not retried.
+KEEP_ALIVE_SECONDS: Final = 120
+# From a request's first byte to the end of its headers, which are a few hundred bytes.
+HEAD_SECONDS: Final = 10
+HEAD_BYTES: Final = 16 * 1024
+# From there to the end of its body. Above what the app itself waits, which then answers 408.
+BODY_SECONDS: Final = 35
+_TOO_LARGE: Final = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
+    b"content-length: 0\r\nconnection: close\r\n\r\n"
+)
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """uvicorn's HTTP protocol for one visit of a crowd.
+
+    Its times are deadlines that the crowd looks at now and then: a timer for each request would
+    cost more than the rest of it.
+    """
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        server_state: ServerState,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        crowd: Crowd,
+        visit: Visit,
+        callers: Callers | None,
+    ) -> None:
+        super().__init__(config, server_state, {}, loop)
+        self._crowd = crowd
+        self._visit = visit
+        self._callers = callers
+        self._head = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for a request; ask who the client is."""
+        gathering = GatheringTransport(transport, self.loop)
+        super().connection_made(cast("asyncio.Transport", gathering))
+        self._visit.transport = transport
+        self._wait_for_a_request()
+        if self._callers:
+            refusal = self._callers.refusal(transport.get_extra_info("peercert") or {})
+            if refusal:
+                self.app = cast("Any", Forbidden(refusal))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Leave the crowd."""
+        self._crowd.gone(self._visit)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came; more than HEAD_BYTES and still no end of the headers is refused."""
+        super().data_received(data)
+        if self._visit.reading and self._head >= 0:
+            self._head += len(data)
+            if self._head > HEAD_BYTES:
+                self._refuse_head()
+
+    def on_message_begin(self) -> None:
+        """A request's first byte has come."""
+        visit = self._visit
+        visit.since = self.loop.time()
+        visit.deadline = visit.since + HEAD_SECONDS
+        visit.reading = True
+        self._head = 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Its headers are whole: the app is called."""
+        self._head = -1
+        self._visit.deadline = self.loop.time() + BODY_SECONDS
+        if sum(len(name) + len(value) for name, value in self.headers) > HEAD_BYTES:
+            self._refuse_head()
+            return
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Some of its body has come."""
+        if not self.cycle.response_complete:
+            super().on_body(body)
+            self._crowd.took(self._visit, len(body))
+
+    def on_message_complete(self) -> None:
+        """All of it has come."""
+        self._visit.reading = False
+        super().on_message_complete()
+        self._settle()
+
+    def on_response_complete(self) -> None:
+        """It is answered."""
+        self._visit.answered = True
+        self._crowd.freed(self._visit)
+        super().on_response_complete()
+        self._settle()
+
+    def _settle(self) -> None:
+        """A request has come whole, or was answered: if both, wait for the next."""
+        visit = self._visit
+        if visit.reading:
+            return
+        if self.cycle.response_complete:
+            self._crowd.mark(visit, busy=False)
+            self._wait_for_a_request()
+        else:
+            self._crowd.mark(visit, busy=True)
+            visit.deadline = math.inf
+
+    def _wait_for_a_request(self) -> None:
+        self._visit.since = self.loop.time()
+        self._visit.deadline = self._visit.since + KEEP_ALIVE_SECONDS
+
+    def _refuse_head(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.write(_TOO_LARGE)
+            self.transport.close()
