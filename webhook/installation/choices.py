@@ -92,9 +92,6 @@ def _intercepting(objects: dict[Key, Json], choices: Choices) -> dict[Key, Json]
     deny = any("Deny" in actions for actions in _actions(guards.values()))
     others = [each for key, each in objects.items() if key not in guards]
     made = stamp.documents(configuration["webhooks"], deny=deny)
-    for each in made:
-        # Whatever the manifests put on each of their objects.
-        each["metadata"]["labels"] = dict(configuration["metadata"].get("labels") or {})
     return in_order([*others, *made])
 
 
