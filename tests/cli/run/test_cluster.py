@@ -77,13 +77,13 @@ def test_without_a_kubeconfig_that_of_the_home_directory_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As kubectl does; $KUBECONFIG goes before it."""
-    from webhook.cli.run import cluster
+    from webhook.cli.cluster_options import usual_kubeconfig
 
     (tmp_path / ".kube").mkdir()
     file = tmp_path / ".kube" / "config"
     file.write_text("")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("KUBECONFIG", raising=False)
-    assert cluster.usual_kubeconfig() == file
+    assert usual_kubeconfig() == file
     monkeypatch.setenv("KUBECONFIG", "elsewhere")
-    assert cluster.usual_kubeconfig() is None
+    assert usual_kubeconfig() is None
