@@ -1,0 +1,131 @@
+"""How far a Deployment has come, and why not further."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from webhook.installation.rollout import is_ready, missing, troubles
+
+Json = dict[str, Any]
+GOOD = {
+    "observedGeneration": 2,
+    "replicas": 3,
+    "updatedReplicas": 3,
+    "availableReplicas": 3,
+}
+
+
+def deployment(**status: Any) -> Json:
+    """One of three replicas."""
+    return {
+        "metadata": {"name": "web", "namespace": "ns", "generation": 2},
+        "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}},
+        "status": {**GOOD, **status},
+    }
+
+
+def pod(
+    *, ready: bool = False, waiting: Json | None = None, phase: str = "Running", **changes: Any
+) -> Json:
+    """One of its pods."""
+    conditions = [{"type": "Ready", "status": str(ready)}]
+    return {
+        "metadata": {"name": "web-1", "labels": {"app": "web", "hash": "x"}},
+        "spec": {"containers": [{"name": "w", "ports": [{"name": "health", "containerPort": 81}]}]},
+        "status": {
+            "phase": phase,
+            "conditions": conditions,
+            "containerStatuses": [{"state": {"waiting": waiting} if waiting else {}}],
+        },
+        **changes,
+    }
+
+
+def test_nothing_is_missing_when_all_pods_are_new_and_available() -> None:
+    """Also of none."""
+    assert missing(deployment()) == ""
+    assert missing({**deployment(replicas=0, updatedReplicas=0, availableReplicas=0)}) != ""
+    scaled = deployment(replicas=0, updatedReplicas=0, availableReplicas=0)
+    scaled["spec"]["replicas"] = 0
+    assert missing(scaled) == ""
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        ({"observedGeneration": 1}, "Deployment web has not been looked at yet"),
+        ({"updatedReplicas": 1}, "Deployment web has 1 of 3 new pods"),
+        ({"replicas": 4}, "Deployment web has 1 old pods still"),
+        ({"availableReplicas": 2}, "Deployment web has 2 of 3 pods available"),
+    ],
+)
+def test_what_is_missing_is_told_in_the_order_in_which_it_comes(status: Json, words: str) -> None:
+    """As `kubectl rollout status` does."""
+    assert missing(deployment(**status)) == words
+
+
+def test_a_deployment_that_is_new_has_no_status() -> None:
+    """It is not available."""
+    new = deployment()
+    del new["status"]
+    assert missing(new)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "what", "cure"),
+    [
+        (
+            {"reason": "ImagePullBackOff", "message": "no such host"},
+            "the image cannot be had (ImagePullBackOff): no such host",
+            "--image",
+        ),
+        ({"reason": "CrashLoopBackOff"}, "ends as soon as it is started", "logs web-1 --previous"),
+        (
+            {"reason": "CreateContainerConfigError", "message": "configmap not found"},
+            "pod web-1 waits: CreateContainerConfigError configmap not found",
+            "kubectl -n ns describe pod web-1",
+        ),
+    ],
+)
+def test_why_a_container_does_not_start(waiting: Json, what: str, cure: str) -> None:
+    """Once, however many pods have the same trouble."""
+    pods = [pod(waiting=waiting), pod(waiting=waiting)]
+    (trouble,) = troubles(deployment(), pods)
+    assert what in trouble.what
+    assert cure in trouble.cure
+
+
+def test_a_pod_that_runs_and_is_not_ready_says_why_itself() -> None:
+    """At its plain port."""
+    (trouble,) = troubles(deployment(), [pod()])
+    assert trouble.what == "pod web-1 runs, and is not ready"
+    assert "/api/v1/namespaces/ns/pods/web-1:81/proxy/readyz" in trouble.cure
+
+
+def test_a_pod_that_waits_for_a_node_has_the_schedulers_words() -> None:
+    """And what is particular about ours."""
+    waits = pod(phase="Pending")
+    waits["status"]["conditions"] = [
+        {"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"}
+    ]
+    (trouble,) = troubles(deployment(), [waits])
+    assert "0/3 nodes are available" in trouble.what
+    assert "never go to spot nodes" in trouble.cure
+
+
+def test_pods_that_cannot_be_created_are_told() -> None:
+    """In the words of who refused them."""
+    condition = {"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"}
+    (trouble,) = troubles(deployment(conditions=[condition]), [])
+    assert trouble.what == "no pod of web can be created: exceeded quota"
+
+
+def test_pods_of_others_and_those_that_end_are_no_trouble() -> None:
+    """Nor those that are ready."""
+    of_others = pod(metadata={"name": "other", "labels": {"app": "other"}})
+    labels = {"app": "web"}
+    ends = pod(metadata={"name": "old", "labels": labels, "deletionTimestamp": "now"})
+    assert list(troubles(deployment(), [of_others, ends, pod(ready=True)])) == []
+    assert is_ready(pod(ready=True))
