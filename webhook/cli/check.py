@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from webhook.cli.output_option import output_option
+
 
 @click.command("check")
 @click.argument(
@@ -24,14 +26,7 @@ import click
     help="What `kubectl get nodes -o yaml` (or json) prints: which policies leave none of them?",
 )
 @click.option("--strict", is_flag=True, help="Fail for warnings, too.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to print what is found.",
-)
+@output_option("How to print what is found.")
 @click.pass_context
 def command(
     context: click.Context,

@@ -11,6 +11,7 @@ import click
 
 from webhook.cli.cluster_options import client_of, cluster_options
 from webhook.cli.duration import Duration, text
+from webhook.cli.output_option import output_option
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,14 +27,7 @@ if TYPE_CHECKING:
     help="How long: 15m, 90s, 1h30m; at most 24h. After that the controller puts the rules back.",
 )
 @cluster_options
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="What to print.",
-)
+@output_option()
 def command(span: timedelta, kubeconfig: Path | None, context: str, output: str) -> None:
     """Send no pods to the webhook for a time: for the worst night.
 

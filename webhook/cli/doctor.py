@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.cli.cluster_options import client_of, cluster_options
+from webhook.cli.output_option import output_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,14 +29,7 @@ if TYPE_CHECKING:
     "every namespace; the pod is tried in default.",
 )
 @cluster_options
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="What to print.",
-)
+@output_option()
 @click.pass_context
 def command(
     ctx: click.Context,

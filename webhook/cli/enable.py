@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.cli.cluster_options import client_of, cluster_options
+from webhook.cli.output_option import output_option
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,14 +17,7 @@ if TYPE_CHECKING:
 
 @click.command("enable")
 @cluster_options
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="What to print.",
-)
+@output_option()
 def command(kubeconfig: Path | None, context: str, output: str) -> None:
     """Send pods to the webhook again, before the time of `fairlead disable` is over.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from webhook.cli.output_option import output_option
 from webhook.cli.pod_options import pod_options
 
 if TYPE_CHECKING:
@@ -15,14 +16,7 @@ if TYPE_CHECKING:
 
 @click.command("explain")
 @pod_options
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Text for people, or JSON with everything: all nodes by name, the whole patch.",
-)
+@output_option("Text for people, or JSON with everything: all nodes by name, the whole patch.")
 @click.pass_context
 def command(
     context: click.Context,

@@ -67,13 +67,9 @@ if TYPE_CHECKING:
     help="For all that is waited for.",
 )
 @cluster_options
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json", "yaml"]),
-    default="text",
-    show_default=True,
-    help="What to print; yaml for --dry-run alone, where text is YAML too. Progress is on stderr.",
+@output_option(
+    "What to print; yaml for --dry-run alone, where text is YAML too. Progress is on stderr.",
+    ("text", "json", "yaml"),
 )
 def command(
     overlay_names: tuple[str, ...],

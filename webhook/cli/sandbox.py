@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from webhook.cli.output_option import output_option
 from webhook.errors import SandboxError
 
 if TYPE_CHECKING:
@@ -37,15 +38,7 @@ def _shared(function: Callable[..., None]) -> Callable[..., None]:
         callback=_name,
         help="Which sandbox, where there are several.",
     )
-    output = click.option(
-        "-o",
-        "--output",
-        type=click.Choice(["text", "json"]),
-        default="text",
-        show_default=True,
-        help="What to print.",
-    )
-    return name(output(function))
+    return name(output_option()(function))
 
 
 @click.group(name="sandbox", short_help="A real control plane on this machine.")

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from webhook.cli.cluster_facts import age, synced
-from webhook.server.handshake import SelfHandshake
+from webhook.server.handshake import SelfHandshake, reached_by
 from webhook.server.published import Published, Service, published
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def handshakes_of(
         return "" if tls.served else "no certificate to shake hands with yet"
 
     handshake = SelfHandshake(
-        listening,
+        reached_by(listening),
         service.host,
         trusted,
         due=due,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from webhook.cli.output_option import output_option
 from webhook.sources import SOURCES
 
 if TYPE_CHECKING:
@@ -20,14 +21,7 @@ _FIELD = 13
 
 
 @click.command("sources")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to print the table.",
-)
+@output_option("How to print the table.")
 def command(output: str) -> None:
     """Print how Fairlead tells which pods belong to a run, and what they are there.
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from webhook.cli.output_option import output_option
+
 
 def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not context.resilient_parsing:
@@ -27,14 +29,7 @@ def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> N
 )
 @click.option("--all-reached", is_flag=True, help="Fail if some policy was reached by no test.")
 @click.option("-v", "--verbose", is_flag=True, help="List the tests that passed, too.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="What to print.",
-)
+@output_option()
 @click.option(
     "--schema",
     is_flag=True,

@@ -11,6 +11,7 @@ import click
 
 from webhook import names
 from webhook.cli.cluster_options import client_of, cluster_options
+from webhook.cli.output_option import output_option
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,14 +33,7 @@ if TYPE_CHECKING:
     help="For all that is waited for.",
 )
 @cluster_options
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="What to print. Progress goes to stderr.",
-)
+@output_option("What to print. Progress goes to stderr.")
 def command(
     delete_runs: bool,
     yes: bool,

@@ -11,6 +11,7 @@ import click
 
 from webhook.cli.certs.installation import installation_of, installation_options
 from webhook.cli.cluster_options import client_of, cluster_options
+from webhook.cli.output_option import output_option
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,14 +22,7 @@ if TYPE_CHECKING:
 @click.command("status")
 @installation_options
 @cluster_options
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="What to print. JSON has whole serial numbers, and times as they are.",
-)
+@output_option("What to print. JSON has whole serial numbers, and times as they are.")
 def command(
     namespace: str,
     webhook_configuration: str,

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from webhook.cli.output_option import output_option
+
 
 @click.command("demo")
 @click.option(
@@ -20,14 +22,7 @@ import click
     metavar="DIR",
     help="Write all of the demo into a new folder, to play with, and stop.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="What to print.",
-)
+@output_option()
 def command(cluster: bool | None, save: Path | None, output: str) -> None:
     """Show the webhook at work: seven pods, before and after, and why; and a Run of three.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from webhook.cli.output_option import output_option
 from webhook.cli.run.cluster import Target, connected, target_options
 
 if TYPE_CHECKING:
@@ -30,14 +31,7 @@ PERIOD: Final = 2.0
     help="Every replica in a line of its own, however many there are.",
 )
 @click.option("-w", "--watch", is_flag=True, help="Print it anew when it changes, until it ends.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="What to print. JSON has the status as it is, and every replica.",
-)
+@output_option("What to print. JSON has the status as it is, and every replica.")
 def command(
     name: str,
     namespace: str,
