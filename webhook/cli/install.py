@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.cli.cluster_options import client_of, cluster_options
+from webhook.cli.output_option import output_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
