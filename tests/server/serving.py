@@ -135,6 +135,7 @@ def running(
     background: Sequence[Callable[[], Coroutine[Any, Any, object]]] = (),
     certificate: bool = True,
     minimum: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3,
+    ask_clients: bool = False,
     clients: Pair | None = None,
     callers: Callers | None = None,
     crowd: Crowd | None = None,
@@ -144,7 +145,10 @@ def running(
     With `clients`, an authority, TLS asks clients for a certificate by it.
     """
     trust = authority()
-    tls, metrics = ServerTls(minimum=minimum, ask_clients=clients is not None), Metrics()
+    tls, metrics = (
+        ServerTls(minimum=minimum, ask_clients=ask_clients or clients is not None),
+        Metrics(),
+    )
     if clients:
         tls.trust_clients(clients.certificate)
     if certificate:

@@ -33,7 +33,8 @@ _SECONDS: Final = 5.0
 class SelfHandshake:
     """Shakes hands with the own port as the API server does, and remembers what came of it.
 
-    `listening` is the socket of the port. `host` is the name that has to be in the certificate.
+    `address` is the port's own, on this machine. `host` is the name that has to be in the
+    certificate.
     `trusted` gives each bundle that is published, of which every one has to verify; none: nothing
     is published yet, and nothing can be wrong. `hindered` says why there is no use in trying, if
     there is none. Whoever sets `due` has the next handshake made at once. `on_result` gets each
@@ -42,7 +43,7 @@ class SelfHandshake:
 
     def __init__(
         self,
-        listening: socket.socket,
+        address: tuple[str, int],
         host: str,
         trusted: Callable[[], Sequence[Published]],
         *,
@@ -53,7 +54,7 @@ class SelfHandshake:
         clock: Callable[[], float] = time.monotonic,
         on_result: Callable[[bool], None] = lambda _verified: None,
     ) -> None:
-        self._address = _reached_by(listening)
+        self._address = address
         self._host = host
         self._trusted = trusted
         self._interval = interval
@@ -142,7 +143,7 @@ def _client(bundle: bytes) -> ssl.SSLContext:
     return context
 
 
-def _reached_by(listening: socket.socket) -> tuple[str, int]:
+def reached_by(listening: socket.socket) -> tuple[str, int]:
     """Where the socket is reached from within its own machine."""
     address, port = listening.getsockname()[:2]
     if address == "0.0.0.0":  # noqa: S104 (compared with, not listened on)

@@ -1,0 +1,177 @@
+"""The process shakes hands with itself, as the API server would, and knows what is wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from certs.issue import issue_server, service_names
+from tests.server.serving import HOST, Running, authority, running
+from webhook.server.handshake import SelfHandshake, reached_by
+from webhook.server.listener import bind
+from webhook.server.published import Published, Service
+
+SERVICE = Service("ns", "webhook")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Running]:
+    """A server with a certificate for the Service, which wants one of its clients besides."""
+    with running(clients=authority()) as started:
+        serve(started, SERVICE)
+        yield started
+
+
+def serve(server: Running, service: Service) -> None:
+    """Have it serve with a certificate for a Service."""
+    names = service_names(service.name, service.namespace)
+    pair = issue_server(server.trust, "webhook", names, datetime.now(UTC))
+    server.tls.swap(pair.certificate, pair.private_key)
+
+
+class Shaken:
+    """Handshakes with a server, under what the test publishes, at times that it sets."""
+
+    def __init__(self, port: int, *trusted: Published) -> None:
+        self.trusted = trusted
+        self.now = 0.0
+        self.hindrance = ""
+        self.results: list[bool] = []
+        self.due = asyncio.Event()
+        self.handshake = SelfHandshake(
+            (HOST, port),
+            SERVICE.host,
+            lambda: self.trusted,
+            due=self.due,
+            hindered=lambda: self.hindrance,
+            interval=3600,
+            patience=10,
+            clock=lambda: self.now,
+            on_result=self.results.append,
+        )
+
+    def check(self) -> tuple[bool, str]:
+        """Shake hands once, and tell what it came to."""
+        asyncio.run(self.handshake.check())
+        condition = self.handshake.condition()
+        return condition.ready, condition.reason
+
+
+def test_a_certificate_that_verifies_under_every_bundle_is_ready(server: Running) -> None:
+    """By the Service's name, though the own port is reached by an address and wants a client's."""
+    shaken = Shaken(
+        server.https_port,
+        Published("a", server.trust.certificate),
+        Published("b", authority().certificate + server.trust.certificate),
+    )
+    assert not shaken.handshake.condition().ready
+    assert shaken.check() == (True, "webhook.ns.svc verified under a and b")
+    assert shaken.results == [True]
+
+
+@pytest.mark.parametrize(
+    ("bundle", "says"),
+    [
+        (b"", "b has no certificate: `fairlead controller --certificates`"),
+        (b"garbled", "b has no certificate"),
+        (authority().certificate, "webhook.ns.svc is not verified under b: unable to get local"),
+    ],
+    ids=["wiped", "garbled", "another authority's"],
+)
+def test_one_bundle_that_does_not_verify_is_not_ready(
+    server: Running, bundle: bytes, says: str
+) -> None:
+    """However good the others are: pods of that entry would fail."""
+    shaken = Shaken(
+        server.https_port, Published("a", server.trust.certificate), Published("b", bundle)
+    )
+    ready, reason = shaken.check()
+    assert not ready
+    assert says in reason
+    assert shaken.results == [False]
+
+
+def test_a_certificate_for_another_name_is_not_ready() -> None:
+    """The API server would refuse it."""
+    with running() as server:
+        serve(server, Service("elsewhere", "webhook"))
+        shaken = Shaken(server.https_port, Published("a", server.trust.certificate))
+        ready, reason = shaken.check()
+    assert not ready
+    assert "webhook.ns.svc is not verified under a: Hostname mismatch" in reason
+
+
+def test_the_leaf_itself_may_be_what_is_published(server: Running) -> None:
+    """Go trusts whatever is in the bundle, and so do we."""
+    names = service_names(SERVICE.name, SERVICE.namespace)
+    pair = issue_server(server.trust, "webhook", names, datetime.now(UTC))
+    server.tls.swap(pair.certificate, pair.private_key)
+    shaken = Shaken(server.https_port, Published("a", pair.certificate))
+    assert shaken.check()[0]
+
+
+def test_a_failure_is_forgiven_for_a_while_once_a_handshake_was_good(server: Running) -> None:
+    """A bundle that is wiped is wrong for all replicas at once, and repaired in seconds."""
+    good = Published("a", server.trust.certificate)
+    shaken = Shaken(server.https_port, good)
+    assert shaken.check()[0]
+    shaken.trusted = (Published("a", b""),)
+    shaken.now = 9
+    ready, reason = shaken.check()
+    assert ready
+    assert "not verified for 9 s: a has no certificate" in reason
+    shaken.now = 11
+    assert not shaken.check()[0]
+    shaken.trusted = (good,)
+    assert shaken.check()[0]
+
+
+def test_a_port_that_does_not_answer_is_not_ready() -> None:
+    """With the address, and what the system says."""
+    with socket.create_server((HOST, 0)) as closed:
+        port = closed.getsockname()[1]
+    ready, reason = Shaken(port, Published("a", authority().certificate)).check()
+    assert not ready
+    assert f"no handshake at 127.0.0.1 port {port}: ConnectionRefusedError" in reason
+
+
+def test_nothing_published_is_nothing_wrong(server: Running) -> None:
+    """The configuration may come after the webhook."""
+    assert Shaken(server.https_port).check() == (True, "no bundle is published yet to verify under")
+
+
+def test_while_there_is_no_use_in_trying_it_is_not_tried(server: Running) -> None:
+    """Without a certificate there is nothing to shake hands with."""
+    shaken = Shaken(server.https_port, Published("a", server.trust.certificate))
+    shaken.hindrance = "no certificate yet"
+    assert shaken.check() == (False, "no certificate yet")
+    assert shaken.results == []
+
+
+def test_a_change_has_the_next_handshake_made_at_once(server: Running) -> None:
+    """Not only when its time comes, which here is in an hour."""
+
+    async def main() -> list[bool]:
+        shaken = Shaken(server.https_port, Published("a", b""))
+        running_on = asyncio.create_task(shaken.handshake.run())
+        while not shaken.results:  # noqa: ASYNC110 (tells nobody)
+            await asyncio.sleep(0.01)
+        shaken.trusted = (Published("a", server.trust.certificate),)
+        shaken.due.set()
+        while len(shaken.results) == 1:  # noqa: ASYNC110 (tells nobody)
+            await asyncio.sleep(0.01)
+        running_on.cancel()
+        return shaken.results
+
+    assert asyncio.run(main()) == [False, True]
+
+
+@pytest.mark.parametrize(("host", "address"), [("127.0.0.1", "127.0.0.1"), ("", "127.0.0.1")])
+def test_a_port_on_every_address_is_reached_by_loopback(host: str, address: str) -> None:
+    """And one on a single address by that."""
+    with bind(host, 0) as listening:
+        assert reached_by(listening) == (address, listening.getsockname()[1])
