@@ -15,10 +15,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
 
 from certs.authority import new_authority
-from certs.bundle import alive, certificates, join, same
+from certs.bundle import alive, certificates, join, same, signer
 from certs.issue import Names, issue_server
 from certs.kept import Authority, Serving
 from certs.life import (
@@ -178,7 +177,7 @@ def _leaf(
     if observed.serving is None:
         return None, "there is no leaf that can be read"
     leaf = observed.serving.leaf.check()
-    if not _signed(leaf, signing.check()):
+    if signer(leaf, [signing.check()]) is None:
         return leaf, "the leaf is by another authority"
     if not _has_names(leaf, terms.names):
         return leaf, "the leaf has other names"
@@ -246,14 +245,6 @@ def _valid(certificate: x509.Certificate, now: datetime) -> bool:
 
 def _issued_at(leaf: x509.Certificate) -> datetime:
     return leaf.not_valid_before_utc + BACKDATED
-
-
-def _signed(leaf: x509.Certificate, authority: x509.Certificate) -> bool:
-    try:
-        leaf.verify_directly_issued_by(authority)
-    except (ValueError, TypeError, InvalidSignature):
-        return False
-    return True
 
 
 def _has_names(leaf: x509.Certificate, names: Names) -> bool:
