@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-_FORM: Final = re.compile(r"(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,6})s)?")
+_FORM: Final = re.compile(r"(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,6})s)?", re.ASCII)
 
 
 class Duration(click.ParamType[timedelta]):

@@ -1,0 +1,57 @@
+"""A diagnosis as text and as a document."""
+
+from __future__ import annotations
+
+import click
+
+from webhook.cli.doctor_text import document, errors, lines
+from webhook.installation.doctor.diagnose import Outcome
+from webhook.installation.doctor.findings import error, note, warning
+
+OUTCOMES = (
+    Outcome("leader", ()),
+    Outcome("versions", (note("all is old"), warning("one is older", "make it new"))),
+    Outcome("programs", (error("nothing runs " * 12, "start it"),)),
+    Outcome("trust", ()),
+)
+
+
+def plain(outcomes: tuple[Outcome, ...]) -> list[str]:
+    """Without colours."""
+    return [click.unstyle(line) for line in lines(outcomes)]
+
+
+def test_the_worst_comes_first_and_the_sum_last() -> None:
+    """Each with its cure under it; long lines go on below their own beginning."""
+    shown = plain(OUTCOMES)
+    assert shown[0].startswith("error    programs: nothing runs")
+    assert shown[1].startswith("         nothing runs")
+    assert shown[2:] == [
+        "         cure: start it",
+        "warning  versions: one is older",
+        "         cure: make it new",
+        "note     versions: all is old",
+        "ok       leader, trust",
+        "",
+        "1 error and 1 warning.",
+    ]
+    assert all(len(line) <= 100 for line in shown)
+
+
+def test_where_all_is_well_it_says_so() -> None:
+    """In two lines."""
+    assert plain(OUTCOMES[:1]) == ["ok       leader", "", "Nothing is wrong."]
+
+
+def test_programs_get_the_same() -> None:
+    """With the numbers of errors and of warnings."""
+    made = document(OUTCOMES)
+    assert (made["errors"], made["warnings"], made["ok"]) == (1, 1, ["leader", "trust"])
+    assert [each["severity"] for each in made["findings"]] == ["error", "warning", "note"]
+    assert made["findings"][1] == {
+        "check": "versions",
+        "severity": "warning",
+        "what": "one is older",
+        "cure": "make it new",
+    }
+    assert errors(OUTCOMES) == 1

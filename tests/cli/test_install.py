@@ -1,0 +1,110 @@
+"""`fairlead install`, as far as it needs no cluster."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from webhook.cli import fairlead
+from webhook.cli.installing import files_of
+from webhook.errors import InvalidDocuments, UnreadableInput
+from webhook.installation.overlays import overlays
+
+POLICY = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {{name: {name}}}
+spec:
+  defaults: {{nodeSelector: {{pool: a}}}}
+"""
+
+
+def install(*options: str) -> Result:
+    """The command, with a cluster that is not there."""
+    return CliRunner().invoke(fairlead, ["install", "--kubeconfig", "absent", *options])
+
+
+@pytest.mark.parametrize("overlay", overlays())
+def test_a_dry_run_prints_what_would_be_applied(overlay: str) -> None:
+    """As YAML, or as one List; no cluster is asked for anything."""
+    shown = install("--dry-run", "--overlay", overlay)
+    assert shown.exit_code == 0
+    objects = list(yaml.safe_load_all(shown.stdout))
+    assert install("--dry-run", "--overlay", overlay, "-o", "yaml").stdout == shown.stdout
+    listed = json.loads(install("--dry-run", "--overlay", overlay, "-o", "json").stdout)
+    assert (listed["kind"], listed["items"]) == ("List", objects)
+
+
+def test_overlays_are_joined() -> None:
+    """What is in both is there once."""
+
+    def kinds(*names: str) -> list[str]:
+        options = [option for name in names for option in ("--overlay", name)]
+        text = install("--dry-run", *options).stdout
+        return [each["kind"] for each in yaml.safe_load_all(text)]
+
+    both = kinds("default", "monitoring")
+    assert set(both) == {*kinds("default"), *kinds("monitoring")}
+    assert both.count("MutatingWebhookConfiguration") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--overlay", "of-mine"], "'of-mine' is not one of default, cert-manager"),
+        (["--source", "mlflow"], "no source 'mlflow'"),
+        (["--webhook-url", "https://192.0.2.1/mutate"], "go together"),
+        (["--webhook-url", "http://192.0.2.1", "--webhook-ca", __file__], "want https://"),
+        (["-o", "yaml"], "goes with --dry-run"),
+        (["--timeout", "0"], "--timeout"),
+    ],
+)
+def test_wrong_usage_is_told_before_anything_is_done(options: list[str], why: str) -> None:
+    """With exit code 2, and what is wanted."""
+    told = install(*options)
+    assert told.exit_code == 2
+    assert why in " ".join(told.stderr.split())
+
+
+def test_policies_get_names_that_a_config_map_can_have(tmp_path: Path) -> None:
+    """Folders become parts of the name; files of tests stay behind."""
+    (tmp_path / "team").mkdir()
+    (tmp_path / "team" / "a.yaml").write_text(POLICY.format(name="a"))
+    (tmp_path / "b.yaml").write_text(POLICY.format(name="b"))
+    (tmp_path / "b.test.yaml").write_text("no matter")
+    assert set(files_of(tmp_path)) == {"team-a.yaml", "b.yaml"}
+    assert set(files_of(tmp_path / "b.yaml")) == {"b.yaml"}
+
+
+def test_policies_that_are_wrong_are_refused(tmp_path: Path) -> None:
+    """So is a folder without any, and two files of one name."""
+    with pytest.raises(UnreadableInput, match="no policies there"):
+        files_of(tmp_path)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "b.yaml").write_text(POLICY.format(name="one"))
+    (tmp_path / "a-b.yaml").write_text(POLICY.format(name="two"))
+    with pytest.raises(UnreadableInput, match=r"another file becomes a-b\.yaml too"):
+        files_of(tmp_path)
+    (tmp_path / "a-b.yaml").write_text(POLICY.format(name="two").replace("pool", "po ol"))
+    with pytest.raises(InvalidDocuments, match=r"a-b\.yaml:6"):
+        files_of(tmp_path)
+
+
+@pytest.mark.parametrize("command", ["uninstall", "disable", "enable", "doctor"])
+def test_every_command_has_examples_and_exit_codes(command: str) -> None:
+    """And none needs a cluster for its help."""
+    told = CliRunner().invoke(fairlead, [command, "--help"])
+    assert told.exit_code == 0
+    assert "Examples:" in told.stdout
+    assert "Exit codes:" in told.stdout
+
+
+def test_disabling_needs_to_know_for_how_long() -> None:
+    """Nobody disables it for ever."""
+    told = CliRunner().invoke(fairlead, ["disable"])
+    assert told.exit_code == 2
+    assert "--for" in told.stderr

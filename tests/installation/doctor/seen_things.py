@@ -1,0 +1,80 @@
+"""An installation with nothing wrong, as the doctor sees it."""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from certs.authority import new_authority
+from certs.issue import Names, issue_server
+from webhook.installation.doctor.seen import Seen
+from webhook.installation.probe import Probe
+from webhook.interception import webhooks
+
+Json = dict[str, Any]
+NOW = datetime(2026, 3, 1, 2, 0, tzinfo=UTC)
+SERVER_NAME = "fairlead-webhook.fairlead-system.svc"
+AUTHORITY = new_authority("fairlead", NOW)
+LEAF = issue_server(AUTHORITY, "fairlead-webhook", Names((SERVER_NAME,)), NOW)
+DEFINITION = {
+    "status": {"conditions": [{"type": "Established", "status": "True"}]},
+    "spec": {"versions": [{"name": "v1alpha1", "schema": {"openAPIV3Schema": {"type": "object"}}}]},
+}
+
+
+def configuration(**changes: Any) -> Json:
+    """The webhook configuration, each entry with these changes."""
+    entries = webhooks(ca_bundle=AUTHORITY.certificate)
+    metadata = {
+        "name": "fairlead",
+        "resourceVersion": "1",
+        "creationTimestamp": "2026-02-01T00:00:00Z",
+    }
+    return {"metadata": metadata, "webhooks": [{**each, **changes} for each in entries]}
+
+
+def deployment(name: str, replicas: int, image: str = "fairlead:0.1.0", **status: Any) -> Json:
+    """One that is as it should be, but for its status."""
+    counts = dict.fromkeys(("replicas", "updatedReplicas", "availableReplicas"), replicas)
+    return {
+        "metadata": {"name": name, "namespace": "fairlead-system", "generation": 1},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {"spec": {"containers": [{"name": "main", "image": image}]}},
+        },
+        "status": {"observedGeneration": 1, **counts, **status},
+    }
+
+
+def seen(**changes: Any) -> Seen:
+    """Nothing wrong but the changes."""
+    good: Json = {
+        "now": NOW,
+        "version": "0.1.0",
+        "server": "v1.36.3",
+        "definition": DEFINITION,
+        "shipped": DEFINITION,
+        "deployments": {
+            "fairlead-controller": deployment("fairlead-controller", 2),
+            "fairlead-webhook": deployment("fairlead-webhook", 3),
+        },
+        "endpoints": [True, True, True],
+        "configuration": configuration(),
+        "serving": {"tls.crt": LEAF.certificate, "ca.crt": AUTHORITY.certificate},
+        "leader": "fairlead-controller-1",
+        "policies": {},
+        "probe": Probe("default", stamped=True),
+    }
+    return Seen(**{**good, **changes})
+
+
+def bundle(pem: bytes) -> str:
+    """As a caBundle is written."""
+    return base64.b64encode(pem).decode()
+
+
+def days(count: float) -> timedelta:
+    """So many."""
+    return timedelta(days=count)

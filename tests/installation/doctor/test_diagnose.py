@@ -1,0 +1,41 @@
+"""The doctor as a whole."""
+
+from __future__ import annotations
+
+from tests.installation.doctor.seen_things import NOW, configuration, seen
+from webhook.installation.doctor.diagnose import CHECKS, diagnose
+from webhook.installation.doctor.seen import Seen
+
+
+def test_of_a_good_installation_nothing_is_wrong() -> None:
+    """At most something is worth knowing."""
+    findings = [finding for outcome in diagnose(seen()) for finding in outcome.findings]
+    assert {finding.severity for finding in findings} <= {"note"}
+
+
+def test_every_error_and_every_warning_has_a_cure() -> None:
+    """Of a cluster where nearly all is wrong."""
+    bad = Seen(now=NOW, version="0.1.0", server="v1.20.0", configuration=configuration())
+    findings = [finding for outcome in diagnose(bad) for finding in outcome.findings]
+    assert len(findings) > 5
+    assert all(finding.cure for finding in findings if finding.severity != "note")
+
+
+def test_an_empty_cluster_is_one_finding() -> None:
+    """Not one for each thing that is missing."""
+    (outcome,) = diagnose(Seen(now=NOW, version="0.1.0", server="v1.36.3"))
+    (finding,) = outcome.findings
+    assert finding.what == "Fairlead is not in this cluster"
+
+
+def test_a_cluster_of_which_nothing_may_be_read_is_not_called_empty() -> None:
+    """Who has no rights is told that."""
+    unread = {"the webhook configuration": "forbidden"}
+    outcomes = diagnose(Seen(now=NOW, version="0.1.0", unread=unread))
+    assert len(outcomes) == len(CHECKS)
+
+
+def test_checks_have_names_of_their_own() -> None:
+    """And each says what it looks at."""
+    assert len({check.name for check in CHECKS}) == len(CHECKS)
+    assert all(check.findings.__doc__ for check in CHECKS)

@@ -1,0 +1,120 @@
+"""What is said of the webhook configuration, and of namespaces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.installation.doctor.seen_things import NOW, configuration, days, seen
+from webhook import names
+from webhook.installation.doctor.interception import interception, marked_namespaces, selectors
+from webhook.interception import webhooks
+from webhook.sources import SOURCES
+from webhook.suspension import suspend
+
+Json = dict[str, Any]
+
+
+def disabled(**annotations: str) -> Json:
+    """A configuration that is disabled for a day, with such annotations instead."""
+    found = configuration()
+    patch = suspend(found, NOW + days(1))
+    kept = {**patch["metadata"]["annotations"], **annotations}
+    return {
+        "metadata": {**found["metadata"], "annotations": kept},
+        "webhooks": patch["webhooks"],
+    }
+
+
+def test_the_entries_of_all_sources_exclude_each_other() -> None:
+    """And leave out what the cluster runs on."""
+    entries = webhooks([source.name for source in SOURCES])
+    found = seen(configuration={**configuration(), "webhooks": entries})
+    assert list(selectors(found)) == []
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        {"matchLabels": {names.RUN: "x"}},
+        {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["web"]}]},
+        {},
+        None,
+    ],
+)
+def test_selectors_that_one_pod_can_meet_are_told(selector: Json | None) -> None:
+    """Whatever form they have."""
+    entry = {**webhooks()[0], "name": "other.fairlead.dev", "objectSelector": selector}
+    entries = [webhooks()[0], entry]
+    (finding,) = selectors(seen(configuration={"webhooks": entries}))
+    both = "pods-0.fairlead.dev and other.fairlead.dev"
+    assert finding.what == f"a pod can match both {both}: it is sent twice"
+
+
+def test_labels_that_cannot_be_together_are_no_overlap() -> None:
+    """One value each."""
+    entries = [
+        {**webhooks()[0], "name": f"{value}.fairlead.dev", "objectSelector": {"matchLabels": pair}}
+        for value in ("a", "b")
+        for pair in ({"tier": value},)
+    ]
+    assert list(selectors(seen(configuration={"webhooks": entries}))) == []
+
+
+@pytest.mark.parametrize("namespace", ["kube-system", "fairlead-system"])
+def test_namespaces_that_must_not_wait_for_the_webhook(namespace: str) -> None:
+    """Each by itself."""
+    key = "kubernetes.io/metadata.name"
+    others = [each for each in ("kube-system", "fairlead-system") if each != namespace]
+    only = {"matchExpressions": [{"key": key, "operator": "NotIn", "values": others}]}
+    entry = {**webhooks()[0], "namespaceSelector": only}
+    (finding,) = selectors(seen(configuration={"webhooks": [entry]}))
+    assert finding.severity == "error"
+    assert f"takes pods of {namespace} too" in finding.what
+
+
+def test_while_it_is_disabled_the_end_is_told() -> None:
+    """It is no error: somebody wanted it."""
+    (finding,) = interception(seen(configuration=disabled()))
+    assert finding.severity == "warning"
+    assert finding.what.startswith("the webhook is disabled until ")
+
+
+def test_an_end_that_is_over_is_an_error() -> None:
+    """Nobody has put the rules back."""
+    (finding,) = interception(seen(configuration=disabled(), now=NOW + days(2)))
+    assert finding.severity == "error"
+    assert finding.cure == "fairlead enable"
+
+
+def test_an_end_that_cannot_be_read_is_an_error() -> None:
+    """With what stands there."""
+    found = disabled(**{names.DISABLED_UNTIL: "soon"})
+    (finding,) = interception(seen(configuration=found))
+    assert finding.severity == "error"
+    assert "'soon'" in finding.what
+
+
+def test_a_guard_makes_a_fail_open_known() -> None:
+    """Without one it is a warning, with one it is worth knowing."""
+    found = configuration(failurePolicy="Ignore")
+    assert {each.severity for each in interception(seen(configuration=found))} == {
+        "note",
+        "warning",
+    }
+    guarded = seen(configuration=found, guards=[{}])
+    assert {each.severity for each in interception(guarded)} == {"note"}
+
+
+def test_a_namespace_is_marked_by_one_value_only() -> None:
+    """What is nearly that is told with the cure; what says nothing is nothing."""
+    namespaces = {
+        "a": {names.PLACE: "all"},
+        "b": {names.PLACE: "All"},
+        "c": {"team": "x"},
+    }
+    marked, nearly = marked_namespaces(seen(namespaces=namespaces))
+    assert (marked.severity, nearly.severity) == ("note", "warning")
+    assert "placed in a (" in marked.what
+    assert "fairlead.dev/place=all" in nearly.cure

@@ -1,0 +1,42 @@
+"""Who needs which rights, and what is said of those that are missing."""
+
+from __future__ import annotations
+
+from tests.installation.doctor.seen_things import seen
+from webhook.installation.doctor.rights import needed, permissions
+from webhook.installation.doctor.seen import Asked, Right
+from webhook.installation.overlays import objects_of
+
+LISTING = Right("list", "", "pods")
+
+
+def test_what_a_program_needs_is_what_its_roles_grant() -> None:
+    """In one namespace by a Role, everywhere by a ClusterRole; by name where they say so."""
+    found = needed(objects_of("default"))
+    assert set(found) == {"fairlead-controller", "fairlead-webhook"}
+    serving = Right("watch", "", "secrets", "fairlead-webhook-tls", "fairlead-system")
+    assert serving in found["fairlead-webhook"]
+    assert Right("update", "fairlead.dev", "runs/status") in found["fairlead-controller"]
+    assert not [each for each in found["fairlead-webhook"] if each.verb in ("create", "update")]
+
+
+def test_rights_that_are_missing_are_told_once_for_each_account() -> None:
+    """A program's are an error, one's own a warning."""
+    many = [Asked("fairlead-webhook", Right("list", "", f"r{n}"), False) for n in range(7)]
+    granted = Asked("fairlead-controller", LISTING, True)
+    own, webhook = permissions(seen(rights=[*many, granted, Asked("", LISTING, False)]))
+    assert (own.severity, own.what) == ("warning", "you may not list pods")
+    assert webhook.severity == "error"
+    assert webhook.what.endswith("list r4 and 2 more")
+
+
+def test_what_could_not_be_read_is_told() -> None:
+    """A check that was left out is no check that found nothing."""
+    (finding,) = permissions(seen(unread={"the policies": "forbidden"}))
+    assert finding.what == "not checked: the policies: forbidden"
+
+
+def test_a_right_is_written_as_kubectl_asks_for_it() -> None:
+    """`kubectl auth can-i` takes it so."""
+    right = Right("patch", "admissionregistration.k8s.io", "webhooks", "fairlead", "ns")
+    assert str(right) == "patch webhooks.admissionregistration.k8s.io fairlead in ns"
