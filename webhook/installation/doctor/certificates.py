@@ -7,9 +7,9 @@ import binascii
 from typing import TYPE_CHECKING, Final
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
 
 from certs.bundle import certificates as read_bundle
+from certs.bundle import signer
 from certs.errors import CertificateError
 from certs.kept import BUNDLE, CERTIFICATE
 from certs.life import renewal_time
@@ -18,7 +18,7 @@ from webhook import names
 from webhook.installation.doctor.findings import Finding, error, warning
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from datetime import datetime
 
     from webhook.installation.doctor.seen import Seen
@@ -52,7 +52,7 @@ def certificates(seen: Seen) -> Iterator[Finding]:
             "fairlead certs rotate",
         )
     bundle = read_bundle(seen.serving.get(BUNDLE, b""))
-    if bundle and not signed_by(leaf, bundle):
+    if bundle and signer(leaf, bundle) is None:
         yield error(
             "the serving certificate is by none of the authorities beside it",
             "fairlead certs rotate",
@@ -92,22 +92,11 @@ def _untrusted(seen: Seen, texts: dict[str, str]) -> Iterator[Finding]:
             bundle = read_bundle(base64.b64decode(text))
         except binascii.Error:
             bundle = ()
-        if not signed_by(leaf, bundle):
+        if signer(leaf, bundle) is None:
             yield error(
                 f"the caBundle of {name} does not vouch for the serving certificate",
                 f"the controller writes it anew within seconds: {_LOGS}",
             )
-
-
-def signed_by(leaf: x509.Certificate, authorities: Sequence[x509.Certificate]) -> bool:
-    """Whether one of the authorities has signed the leaf."""
-    for authority in authorities:
-        try:
-            leaf.verify_directly_issued_by(authority)
-        except (ValueError, TypeError, InvalidSignature):
-            continue
-        return True
-    return False
 
 
 def _life(what: str, certificate: x509.Certificate, now: datetime) -> Iterator[Finding]:
