@@ -16,6 +16,7 @@ import pytest
 from tests.cluster.rooms import is_stamped
 from tests.cluster.sites import NAMESPACE, Site, build
 from webhook import names
+from webhook.errors import InvalidDocuments
 from webhook.installation.choices import Choices, adapted, configuration_of
 from webhook.installation.interception import intercept
 from webhook.installation.overlays import every_key, objects_of
@@ -128,7 +129,7 @@ def test_policies_that_somebody_changed_stay(installed: Site, tmp_path: Path) ->
 def test_policies_with_errors_are_not_installed(site: Site, tmp_path: Path) -> None:
     """Every error is told, and no cluster is asked for anything."""
     (tmp_path / "bad.yaml").write_text(POLICY.replace("defaults", "default"))
-    with pytest.raises(Exception, match=r"bad\.yaml:6"):
+    with pytest.raises(InvalidDocuments, match=r"bad\.yaml:6"):
         site.run("install", "--policies", str(tmp_path), "--context", "none")
 
 
