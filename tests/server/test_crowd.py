@@ -1,0 +1,154 @@
+"""A crowd is bounded: in number, in time, and in what its bodies hold."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from webhook.server.crowd import Crowd, Reason, Visit
+
+
+class Door:
+    """A crowd at a clock that the test sets, and the far ends of its connections."""
+
+    def __init__(self, limit: int, body_bytes: int = 100) -> None:
+        self.now = 0.0
+        self.ended: list[Reason] = []
+        self.crowd = Crowd(
+            limit, body_bytes=body_bytes, clock=lambda: self.now, on_ended=self.ended.append
+        )
+        self._sockets: list[socket.socket] = []
+        self._far: dict[Visit, socket.socket] = {}
+
+    def admit(self) -> Visit | None:
+        """One more connection, a second later."""
+        self.now += 1
+        near, far = socket.socketpair()
+        self._sockets += [near, far]
+        visit = self.crowd.admit(near)
+        if visit:
+            self._far[visit] = far
+        return visit
+
+    def visit(self, *, answered: bool = False, busy: bool = False) -> Visit:
+        """One more connection that is let in, and what it is at."""
+        visit = self.admit()
+        assert visit
+        visit.answered = answered
+        self.crowd.mark(visit, busy=busy)
+        return visit
+
+    def sends(self, visit: Visit, count: int) -> None:
+        """A visit that is reading a body has so many more bytes of it."""
+        visit.reading = True
+        self.crowd.took(visit, count)
+
+    def closed(self, visit: Visit) -> bool:
+        """Whether the visit's connection was closed."""
+        far = self._far[visit]
+        far.setblocking(False)
+        try:
+            return far.recv(1) == b""
+        except BlockingIOError:
+            return False
+
+    def close(self) -> None:
+        """Close what is open."""
+        for each in self._sockets:
+            each.close()
+
+
+@pytest.fixture
+def door() -> Iterator[Door]:
+    """One with room for three."""
+    made = Door(3)
+    yield made
+    made.close()
+
+
+def test_beyond_the_limit_the_one_that_has_waited_longest_goes(door: Door) -> None:
+    """There is always room for whoever comes."""
+    first, second, third, fourth = (door.visit() for _ in range(4))
+    assert door.closed(first)
+    assert not any(door.closed(each) for each in (second, third, fourth))
+    assert door.crowd.connections == 3
+    assert door.ended == ["crowded"]
+
+
+def test_whoever_was_never_answered_goes_first(door: Door) -> None:
+    """A crowd that says nothing pushes out itself, however long others have been idle."""
+    known = door.visit(answered=True)
+    strangers = [door.visit() for _ in range(5)]
+    assert not door.closed(known)
+    assert [door.closed(each) for each in strangers] == [True, True, True, False, False]
+
+
+def test_the_longest_idle_goes_where_all_were_answered(door: Door) -> None:
+    """So that a crowd which was answered once keeps nobody out either."""
+    first, second, _ = (door.visit(answered=True) for _ in range(3))
+    first.since = door.now + 1
+    door.visit()
+    assert door.closed(second)
+    assert not door.closed(first)
+
+
+def test_who_waits_for_an_answer_is_never_closed(door: Door) -> None:
+    """If all do, the one who comes is sent away."""
+    busy = [door.visit(busy=True) for _ in range(3)]
+    assert door.admit() is None
+    assert not any(door.closed(each) for each in busy)
+    assert door.crowd.busy == 3
+    door.crowd.mark(busy[1], busy=False)
+    assert door.admit()
+    assert door.closed(busy[1])
+    assert door.crowd.busy == 2
+
+
+def test_who_is_gone_counts_no_more(door: Door) -> None:
+    """Said twice, it changes nothing."""
+    visit = door.visit(busy=True)
+    door.sends(visit, 50)
+    for _ in range(2):
+        door.crowd.gone(visit)
+        assert (door.crowd.connections, door.crowd.busy) == (0, 0)
+    door.sends(door.visit(), 100)
+    assert not door.crowd.full()
+
+
+def test_a_deadline_that_is_over_closes_the_connection(door: Door) -> None:
+    """At the next sweep, and no other."""
+    slow, quick = door.visit(), door.visit()
+    slow.deadline, quick.deadline = 10, 11
+    door.now = 10
+    door.crowd.sweep()
+    assert door.closed(slow)
+    assert not door.closed(quick)
+    assert door.ended == ["slow"]
+
+
+def test_bodies_that_hold_too_much_cost_the_slowest_sender_its_connection(door: Door) -> None:
+    """And not the one whose bytes were too many: it came last."""
+    slow, other, quick = door.visit(), door.visit(), door.visit()
+    door.sends(slow, 60)
+    door.sends(other, 40)
+    door.sends(quick, 1)
+    assert door.closed(slow)
+    assert not door.closed(other)
+    assert not door.crowd.full()
+    assert door.ended == ["large"]
+
+
+def test_bodies_of_whole_requests_hold_too_much_until_they_are_answered(door: Door) -> None:
+    """They are not closed: meanwhile no more requests should be taken."""
+    busy = door.visit(busy=True)
+    door.sends(busy, 101)
+    assert door.closed(busy)
+    busy = door.visit()
+    busy.reading = False
+    door.crowd.took(busy, 101)
+    assert not door.closed(busy)
+    assert door.crowd.full()
+    door.crowd.freed(busy)
+    assert not door.crowd.full()

@@ -1,0 +1,199 @@
+"""Hundreds of connections that stall: real requests are answered, and in the end none is left."""
+
+from __future__ import annotations
+
+import gc
+import re
+import selectors
+import socket
+import ssl
+from asyncio.sslproto import SSLProtocol
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.server.serving import HOST, Running, post, running
+from webhook.server import protocol
+from webhook.server.crowd import Crowd, Visit
+from webhook.server.protocol import HEAD_BYTES, BoundedProtocol
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+CROWD = 300
+HEAD = b"POST / HTTP/1.1\r\nHost: x\r\n"
+
+
+def silent(server: Running) -> socket.socket:
+    """A connection that never begins its handshake."""
+    return socket.create_connection((HOST, server.https_port))
+
+
+def half_a_hello(server: Running) -> socket.socket:
+    """One that begins it, and stops."""
+    connection = silent(server)
+    connection.sendall(b"\x16\x03\x01\x02\x00\x01")
+    return connection
+
+
+def saying(server: Running, text: bytes) -> socket.socket:
+    """One that makes its handshake, says this, and no more."""
+    context = ssl.create_default_context(cadata=server.trust.certificate.decode())
+    connection = context.wrap_socket(silent(server), server_hostname=HOST)
+    connection.sendall(text)
+    return connection
+
+
+STALLS: dict[str, Callable[[Running], socket.socket]] = {
+    "before the handshake": silent,
+    "in the handshake": half_a_hello,
+    "after the handshake": lambda server: saying(server, b""),
+    "in the headers": lambda server: saying(server, HEAD + b"A: b"),
+    "in the body": lambda server: saying(server, HEAD + b"Content-Length: 9\r\n\r\nbody"),
+    "after empty lines": lambda server: saying(server, b"\r\n" * 10),
+}
+
+
+@contextmanager
+def served(crowd: Crowd) -> Iterator[Running]:
+    """A server with this crowd."""
+    with running(crowd=crowd) as server:
+        yield server
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Times after which nobody needs to wait."""
+    monkeypatch.setattr("webhook.server.doorway.HANDSHAKE_SECONDS", 0.5)
+    for name in ("KEEP_ALIVE_SECONDS", "HEAD_SECONDS", "BODY_SECONDS"):
+        monkeypatch.setattr(protocol, name, 0.5)
+
+
+def until_closed(connections: list[socket.socket]) -> None:
+    """Wait until the server has closed every one of them."""
+    with selectors.DefaultSelector() as selector:
+        for connection in connections:
+            connection.setblocking(False)
+            selector.register(connection, selectors.EVENT_READ, connection)
+        while selector.get_map():
+            for key, _ in selector.select():
+                connection = key.data
+                try:
+                    over = not connection.recv(65536)
+                except (ssl.SSLWantReadError, BlockingIOError):
+                    continue
+                except OSError:
+                    over = True
+                if over:
+                    selector.unregister(connection)
+
+
+@pytest.mark.parametrize("stall", STALLS.values(), ids=STALLS.keys())
+@pytest.mark.usefixtures("impatient")
+def test_whoever_stalls_is_closed(stall: Callable[[Running], socket.socket]) -> None:
+    """Wherever it is, and however little it goes on to say."""
+    crowd = Crowd(1000)
+    with served(crowd) as server, ExitStack() as stack:
+        connections = [stack.enter_context(stall(server)) for _ in range(5)]
+        until_closed(connections)
+        while crowd.connections:
+            pass
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_body_that_trickles_on_after_its_answer_is_closed() -> None:
+    """Each byte of it would else begin the idle time anew."""
+    crowd = Crowd(1000)
+
+    async def refusing(_scope: Scope, _receive: Receive, send: Send) -> None:
+        headers = [(b"content-length", b"0")]
+        await send({"type": "http.response.start", "status": 413, "headers": headers})
+        await send({"type": "http.response.body", "body": b""})
+
+    with running(refusing, crowd=crowd) as server:
+        connection = saying(server, HEAD + b"Content-Length: 1000000\r\n\r\n")
+        try:
+            assert b" 413 " in connection.recv(1000)
+            while crowd.connections:
+                connection.sendall(b"x")
+        except OSError:
+            pass
+        finally:
+            connection.close()
+        while crowd.connections:
+            pass
+
+
+def test_hundreds_of_stalled_connections_keep_nobody_out() -> None:
+    """There is room for far fewer; each request is answered, on fresh connections and kept ones."""
+    crowd = Crowd(60)
+    with served(crowd) as server, ExitStack() as stack:
+        kept = server.connect()
+        for number in range(CROWD):
+            stall = list(STALLS.values())[number % len(STALLS)]
+            stack.enter_context(stall(server))
+            assert post(kept, b"kept").read() == b"kept"
+            if number % 10 == 0:
+                fresh = server.connect()
+                assert post(fresh, b"fresh").read() == b"fresh"
+                fresh.close()
+            assert crowd.connections <= 60
+        kept.close()
+
+
+def left_behind() -> int:
+    """How many objects there are that belong to one connection each."""
+    gc.collect()
+    return sum(isinstance(each, (Visit, BoundedProtocol, SSLProtocol)) for each in gc.get_objects())
+
+
+def test_connections_that_come_and_go_leave_nothing_behind() -> None:
+    """Else memory would grow with them; and while they are there none has a large buffer."""
+    crowd = Crowd(1000)
+    with served(crowd) as server:
+        for _ in range(2):
+            with ExitStack() as stack:
+                for number in range(CROWD):
+                    stack.enter_context(list(STALLS.values())[number % len(STALLS)](server))
+            while crowd.connections or left_behind():
+                pass
+        assert SSLProtocol.max_size <= 32 * 1024
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["whole", "by parts"])
+def test_headers_over_the_limit_are_a_431(whole: bool) -> None:
+    """Whether they come to an end or not."""
+    with running() as server:
+        header = b"A: " + b"b" * HEAD_BYTES + (b"\r\n\r\n" if whole else b"")
+        with saying(server, HEAD + header) as connection:
+            assert connection.recv(1000).startswith(b"HTTP/1.1 431 ")
+            assert connection.recv(1000) == b""
+
+
+def test_headers_just_within_the_limit_are_read() -> None:
+    """By however many parts they come."""
+    with running() as server:
+        header = b"A: " + b"b" * (HEAD_BYTES - 100)
+        with saying(server, HEAD) as connection:
+            for start in range(0, len(header), 1000):
+                connection.sendall(header[start : start + 1000])
+            connection.sendall(b"\r\nContent-Length: 2\r\n\r\nok")
+            assert connection.recv(1000).startswith(b"HTTP/1.1 200 ")
+
+
+def test_requests_one_behind_the_other_are_answered_in_order() -> None:
+    """Pipelined on one connection; in the end none of them counts any more."""
+    crowd = Crowd(10)
+    with served(crowd) as server:
+        one = HEAD + b"Content-Length: 1\r\n\r\n"
+        with saying(server, b"".join(one + b"%d" % number for number in range(1, 6))) as connection:
+            answers = b""
+            while answers.count(b"\r\n0\r\n\r\n") < 5:
+                answers += connection.recv(10000)
+        bodies = re.findall(rb"\r\n\r\n1\r\n(\d)\r\n0\r\n", answers)
+        assert bodies == [b"1", b"2", b"3", b"4", b"5"]
+        while crowd.connections:
+            pass
+        assert crowd.busy == 0
