@@ -16,6 +16,7 @@ from certs.rotation import phase
 from tests.chaos.arena import CONFIGURATIONS, Arena, arena
 from tests.chaos.stage import Stage
 from tests.chaos.wire import PORT
+from tests.cluster import etcd
 from webhook import names
 from webhook.controller.certificates.endpoints import Address
 from webhook.controller.certificates.presented import serial_number
@@ -27,17 +28,31 @@ SERVER_NAME: Final = f"{names.WEBHOOK}.{names.NAMESPACE}.svc"
 SETTLE: Final = 3.0
 
 _SECRETS: Final = f"/api/v1/namespaces/{names.NAMESPACE}/secrets"
-_CONFIGURATION: Final = f"{CONFIGURATIONS}/{names.WEBHOOK_CONFIGURATION}"
+_KEYS: Final = "/registry"
+# Of each object its path at the API server and its key in etcd.
+_OBJECTS: Final = {
+    "authority": (
+        f"{_SECRETS}/{names.AUTHORITY_SECRET}",
+        f"{_KEYS}/secrets/{names.NAMESPACE}/{names.AUTHORITY_SECRET}",
+    ),
+    "leaf": (
+        f"{_SECRETS}/{names.SERVING_SECRET}",
+        f"{_KEYS}/secrets/{names.NAMESPACE}/{names.SERVING_SECRET}",
+    ),
+    "bundle": (
+        f"{CONFIGURATIONS}/{names.WEBHOOK_CONFIGURATION}",
+        f"{_KEYS}/mutatingwebhookconfigurations/{names.WEBHOOK_CONFIGURATION}",
+    ),
+}
 
 
 @dataclass(frozen=True)
 class Moment:
-    """What is kept and published, and the versions of the objects that hold it."""
+    """What is kept and published."""
 
     authority: Authority | None
     serving: Serving | None
     published: tuple[bytes, ...]
-    versions: dict[str, str]
 
     @property
     def steady(self) -> bool:
@@ -59,10 +74,9 @@ class Moment:
         signing = self.authority.signing if self.authority else None
         return signing.check().serial_number if signing else 0
 
-    def written_since(self, before: Moment) -> str:
-        """Which object was written since then, and what it was the end of; "" if none was."""
-        changed = [what for what in self.versions if self.versions[what] != before.versions[what]]
-        return f"{' and '.join(changed)} ({phase(self.authority)})" if changed else ""
+    def named(self, written: list[str]) -> str:
+        """What these writes were the end of."""
+        return f"{' and '.join(written)} ({phase(self.authority)})"
 
 
 @dataclass
@@ -73,21 +87,22 @@ class Keeping:
 
     def moment(self) -> Moment:
         """What there is now."""
-        found = {
-            "authority": self._get(f"{_SECRETS}/{names.AUTHORITY_SECRET}"),
-            "leaf": self._get(f"{_SECRETS}/{names.SERVING_SECRET}"),
-            "bundle": self._get(_CONFIGURATION),
-        }
+        found = {what: self._get(path) for what, (path, _) in _OBJECTS.items()}
         clients = [each["clientConfig"] for each in found["bundle"].get("webhooks", ())]
         return Moment(
             Authority.read(_data(found["authority"])),
             Serving.read(_data(found["leaf"])),
             tuple(base64.b64decode(each.get("caBundle", "")) for each in clients),
-            {
-                what: each["metadata"]["resourceVersion"] if each else ""
-                for what, each in found.items()
-            },
         )
+
+    def versions(self) -> dict[str, int]:
+        """The version of each object, asked of etcd: many times a second, it would cost the API
+        server more than the load does."""
+        found = {}
+        for what, (_, key) in _OBJECTS.items():
+            entries = etcd.read(self.place.plane, key, f"{key}\0", limit=1)
+            found[what] = int(entries[0]["mod_revision"]) if entries else 0
+        return found
 
     def ask(self, secret: str) -> None:
         """Ask for a rotation, as `fairlead certs rotate` does."""

@@ -7,8 +7,7 @@ from typing import Final
 
 from tests.chaos import routed
 from tests.chaos.arena import served
-from tests.chaos.ledger import DISAGREEMENTS, REFUSED_OTHERS, UNPLACED
-from tests.chaos.stage import Scenario, Stage, Tally, none_of
+from tests.chaos.stage import Scenario, Stage, Tally
 
 KILLS: Final = "replicas killed"
 
@@ -36,11 +35,6 @@ def play(stage: Stage) -> Tally:
     return tally
 
 
-def broken(tally: Tally) -> list[str]:
-    """No pod is created as it came, and no creation fails that was not sent to the dead."""
-    return none_of(tally, UNPLACED, REFUSED_OTHERS, DISAGREEMENTS) + routed.broken(tally)
-
-
 SCENARIO: Final = Scenario(
     name="kill",
     does="one replica after another is killed by SIGKILL",
@@ -48,5 +42,5 @@ SCENARIO: Final = Scenario(
     long=(20,) * 10,
     short=3,
     play=play,
-    broken=broken,
+    broken=routed.broken,
 )

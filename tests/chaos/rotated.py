@@ -48,9 +48,15 @@ def play(stage: Stage) -> Tally:
 
 
 def _leaf(keeping: Keeping, tally: Tally) -> None:
-    before = keeping.moment().serial
+    before, versions = keeping.moment().serial, keeping.versions()
     keeping.ask(names.SERVING_SECRET)
-    _until("a new leaf", lambda: keeping.moment().serial != before)
+
+    def made() -> bool:
+        nonlocal versions
+        seen, versions = versions, keeping.versions()
+        return versions != seen and keeping.moment().serial != before
+
+    _until("a new leaf", made)
     written = time.monotonic()
     serial = keeping.moment().serial
     _until("every replica to serve it", lambda: keeping.served(serial))
@@ -59,24 +65,25 @@ def _leaf(keeping: Keeping, tally: Tally) -> None:
 
 
 def _authority(keeping: Keeping, tally: Tally, *, crashing: bool) -> None:
-    before = seen = keeping.moment()
+    before = keeping.moment()
     keeping.ask(names.AUTHORITY_SECRET)
-    seen = keeping.moment()
+    versions, now = keeping.versions(), keeping.moment()
 
     def over() -> bool:
-        nonlocal seen
-        now = keeping.moment()
-        if crashing and (written := now.written_since(seen)):
+        nonlocal versions, now
+        written = [what for what, each in keeping.versions().items() if each != versions[what]]
+        if not written:
+            return False
+        if crashing:
             keeping.crash()
             tally.count(CRASHES)
-            tally.count(f"{CRASHED_AFTER}{written}")
-            # What it wrote in its last moment is not ours to crash upon.
-            now = keeping.moment()
-        seen = now
+            tally.count(f"{CRASHED_AFTER}{keeping.moment().named(written)}")
+        # What it wrote in its last moment is not ours to crash upon.
+        versions, now = keeping.versions(), keeping.moment()
         return now.steady and now.signer != before.signer
 
     _until("a new authority", over)
-    _until("every replica to serve its leaf", lambda: keeping.served(seen.serial))
+    _until("every replica to serve its leaf", lambda: keeping.served(now.serial))
     tally.count(AUTHORITIES)
 
 
@@ -85,7 +92,7 @@ def _until(what: str, holds: Callable[[], bool]) -> None:
     while not holds():
         if time.monotonic() > deadline:
             raise SandboxError(f"waited for {what}, in vain")
-        time.sleep(0.005)
+        time.sleep(0.01)
 
 
 def broken(tally: Tally) -> list[str]:

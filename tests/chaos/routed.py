@@ -11,9 +11,9 @@ import time
 from typing import Final
 
 from tests.chaos.arena import Arena
-from tests.chaos.ledger import FAILED, Ledger
+from tests.chaos.ledger import DISAGREEMENTS, FAILED, REFUSED_OTHERS, UNPLACED, Ledger
 from tests.chaos.replica import Replica
-from tests.chaos.stage import Tally
+from tests.chaos.stage import Tally, none_of
 from tests.chaos.wire import open_connections
 
 STANDING: Final = "connections that stood to it"
@@ -77,9 +77,12 @@ def reason(message: str) -> str:
 
 
 def broken(tally: Tally) -> list[str]:
-    """More failed creations than calls that could have gone there, or other ones."""
+    """No pod is created as it came, and no creation fails that was not sent to the dead.
+
+    More failed creations than calls that could have gone there are others', or ours.
+    """
+    found = none_of(tally, UNPLACED, REFUSED_OTHERS, DISAGREEMENTS, UNEXPLAINED)
     most = tally[STANDING] + tally[ATTEMPTS]
-    found = [f"{UNEXPLAINED}: {tally[UNEXPLAINED]}"] if tally[UNEXPLAINED] else []
     if tally[FAILED] > most:
         found.append(f"{FAILED}: {tally[FAILED]}, of at most {most} that were routed to it")
     return found

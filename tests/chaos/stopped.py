@@ -8,8 +8,7 @@ from typing import Final
 
 from tests.chaos import routed
 from tests.chaos.arena import served
-from tests.chaos.ledger import DISAGREEMENTS, REFUSED_OTHERS, UNPLACED
-from tests.chaos.stage import Scenario, Stage, Tally, none_of
+from tests.chaos.stage import Scenario, Stage, Tally
 
 STOPS: Final = "replicas stopped"
 
@@ -48,11 +47,6 @@ def play(stage: Stage) -> Tally:
     return tally
 
 
-def broken(tally: Tally) -> list[str]:
-    """No pod is created as it came, and no creation fails that was not sent to the dead."""
-    return none_of(tally, UNPLACED, REFUSED_OTHERS, DISAGREEMENTS) + routed.broken(tally)
-
-
 SCENARIO: Final = Scenario(
     name="stop",
     does="one replica after another stands still for 5 s (SIGSTOP)",
@@ -60,5 +54,5 @@ SCENARIO: Final = Scenario(
     long=(10,) * 5,
     short=2,
     play=play,
-    broken=broken,
+    broken=routed.broken,
 )

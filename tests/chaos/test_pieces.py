@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.chaos import isolation, routed, tables
+from tests.chaos.ledger import DISAGREEMENTS, FAILED, REFUSED_OTHERS, UNPLACED
 from tests.chaos.results import Results
 from tests.chaos.scenarios import SCENARIOS
 from tests.chaos.stage import Tally, none_of
@@ -47,7 +48,9 @@ def test_what_was_never_counted_does_not_count_as_none() -> None:
 
 def test_more_failures_than_calls_that_were_routed_to_the_dead_are_told() -> None:
     """However they are explained."""
-    tally = Tally({"failed creations": 3, routed.STANDING: 1, routed.ATTEMPTS: 1})
+    tally = Tally({FAILED: 3, routed.STANDING: 1, routed.ATTEMPTS: 1})
+    for what in (UNPLACED, REFUSED_OTHERS, DISAGREEMENTS, routed.UNEXPLAINED):
+        tally.count(what, 0)
     assert routed.broken(tally) == ["failed creations: 3, of at most 2 that were routed to it"]
 
 
