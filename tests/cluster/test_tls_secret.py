@@ -72,6 +72,44 @@ def secret(control_plane: ControlPlane, namespace: str) -> Secret:
     return Secret(control_plane, namespace)
 
 
+class Configuration:
+    """A webhook configuration whose one entry goes to the Service of the test's namespace.
+
+    It matches no pod: nobody is to be called.
+    """
+
+    def __init__(self, plane: ControlPlane, namespace: str) -> None:
+        self._api = plane.api
+        self.name = namespace
+        self._path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+
+    def write(self, bundle: bytes) -> None:
+        """Create it with this bundle."""
+        entry = {
+            "name": "pods.example.com",
+            "clientConfig": {
+                "service": {"namespace": self.name, "name": "fairlead-webhook"},
+                "caBundle": base64.b64encode(bundle).decode(),
+            },
+            "rules": [],
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+        }
+        self._api.create(self._path, {"metadata": {"name": self.name}, "webhooks": [entry]})
+
+    def delete(self) -> None:
+        """Delete it."""
+        self._api.call("DELETE", f"{self._path}/{self.name}")
+
+
+@pytest.fixture
+def configuration(control_plane: ControlPlane, namespace: str) -> Iterator[Configuration]:
+    """One that is not there yet."""
+    made = Configuration(control_plane, namespace)
+    yield made
+    made.delete()
+
+
 @pytest.fixture
 def server(control_plane: ControlPlane, secret: Secret, tmp_path: Path) -> Iterator[Served]:
     """A server that watches it; files are looked at once an hour."""
@@ -80,6 +118,7 @@ def server(control_plane: ControlPlane, secret: Secret, tmp_path: Path) -> Itera
     with served(
         tmp_path,
         *("--poll-interval", "3600"),
+        *("--webhook-configuration", secret.namespace),
         certificate=("--tls-secret", f"{secret.namespace}/tls"),
         cluster=("--kubeconfig", str(control_plane.kubeconfig)),
     ) as running:
@@ -96,10 +135,10 @@ def on_the_wire(server: Served) -> int:
         connection.close()
 
 
-def until_reason(server: Served, text: str) -> dict[str, Any]:
-    """Wait until the certificate's condition says so, and return it."""
+def until_reason(server: Served, text: str, name: str = "certificate") -> dict[str, Any]:
+    """Wait until the condition of this name says so, and return it."""
     while True:
-        condition: dict[str, Any] = server.readiness()[1]["certificate"]
+        condition: dict[str, Any] = server.readiness()[1][name]
         if text in condition["reason"]:
             return condition
 
@@ -135,3 +174,27 @@ def test_a_secret_that_is_wrong_or_gone_leaves_the_old_one_serving(
     server.line("certificate loaded", 2)
     assert on_the_wire(server) == serial
     assert server.wait_ready()["certificate"]["reason"].startswith(f"serial {serial:x}")
+
+
+def test_it_is_ready_under_what_the_api_server_is_told_to_trust(
+    server: Served, secret: Secret, configuration: Configuration
+) -> None:
+    """The Secret's own bundle as long as no configuration is there; then each entry's."""
+    none = until_reason(server, "no certificate to shake hands with yet", "handshake")
+    assert not none["ready"]
+    secret.write(leaf(secret.namespace))
+    host = f"fairlead-webhook.{secret.namespace}.svc"
+    own = f"{host} verified under ca.crt of the Secret"
+    assert server.wait_ready()["handshake"]["reason"] == own
+    assert "fairlead_self_handshake_verified 1.0" in server.metrics()
+    configuration.write(new_authority("Other", datetime.now(UTC)).certificate)
+    wrong = "is not verified under caBundle of webhook pods.example.com"
+    assert wrong in until_reason(server, wrong, "handshake")["reason"]
+    assert "fairlead_self_handshake_verified 0.0" in server.metrics()
+    server.wait_ready(ready=False)
+    configuration.delete()
+    until_reason(server, own, "handshake")
+    configuration.write(AUTHORITY.certificate)
+    right = f"{host} verified under caBundle of webhook pods.example.com"
+    assert until_reason(server, right, "handshake")["ready"]
+    server.wait_ready()
