@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from webhook import names
+
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/security.md").read_text()
 NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", PAGE)))
@@ -116,3 +118,21 @@ def test_no_line_switches_off_a_rule_about_unsafe_calls() -> None:
                 switched_off = set(re.findall(r"\b[A-Z]+\d+\b", line.partition("noqa")[2]))
                 assert switched_off, f"{file}: {line}"
                 assert not UNSAFE & switched_off, f"{file}: {line}"
+
+
+def test_one_connection_alone_verifies_nothing() -> None:
+    """The look at the leaf that a replica presents: it is compared, and nothing is sent."""
+    found = {
+        file.relative_to(ROOT).as_posix()
+        for top in ("webhook", "certs")
+        for file in (ROOT / top).rglob("*.py")
+        if re.search(r"CERT_NONE|check_hostname = False|verify=False", file.read_text())
+    }
+    assert found == {"webhook/controller/certificates/presented.py"}
+
+
+def test_the_name_that_callers_are_configured_by_is_the_services() -> None:
+    """An API server finds its credentials for a webhook by that name."""
+    users = PAGE.partition("# webhooks.kubeconfig\n")[2].partition("```")[0]
+    (user,) = yaml.safe_load(users)["users"]
+    assert user["name"] == f"{names.WEBHOOK}.{names.NAMESPACE}.svc"
