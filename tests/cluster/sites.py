@@ -7,6 +7,8 @@ available, and the one webhook that answers runs beside them. It is registered b
 from __future__ import annotations
 
 import json
+import socket
+import ssl
 import sys
 import time
 from collections.abc import Sequence
@@ -99,6 +101,8 @@ class Site:
 
     def start_webhook(self) -> None:
         """Run `fairlead serve`, and wait until it listens."""
+        # Another process has another authority.
+        self.authority.unlink(missing_ok=True)
         policies = self.folder / "policies"
         policies.mkdir(exist_ok=True)
         (policies / "policies.yaml").write_text(POLICIES)
@@ -113,11 +117,23 @@ class Site:
         )
         wait_until(
             "the webhook to listen",
-            self.authority.exists,
+            self._listens,
             process.check,
             time.monotonic() + 60,
             process.last_words,
         )
+
+    def _listens(self) -> bool:
+        try:
+            context = ssl.create_default_context(cafile=str(self.authority))
+            with (
+                socket.create_connection(("127.0.0.1", self.port), timeout=5) as plain,
+                context.wrap_socket(plain, server_hostname="127.0.0.1"),
+            ):
+                return True
+        except OSError:
+            # No file yet, half a file, nobody there.
+            return False
 
 
 def build(plane: ControlPlane, kubectl: Kubectl, folder: Path) -> Site:

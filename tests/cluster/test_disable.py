@@ -82,7 +82,7 @@ def said(site: Site) -> Json:
 
 def eventually(holds: Callable[[], object]) -> None:
     """Wait for it."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + 120
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.1)

@@ -62,7 +62,7 @@ def results(site: Site, *options: str) -> dict[str, str]:
 
 def eventually(holds: Callable[[], bool]) -> None:
     """Wait for it."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + 120
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.1)
@@ -232,6 +232,8 @@ def test_a_pod_that_cannot_start_is_told_with_its_cure(installed: Site) -> None:
     deployment = ("patch", "-n", NAMESPACE, "deployment", "fairlead-controller", "--type=json")
     add = json.dumps([{"op": "add", "path": path, "value": {"pool": "nowhere"}}])
     site.kubectl(*deployment, "-p", add)
+    pods = ("get", "pods", "-n", NAMESPACE, "-o", "json")
+    eventually(lambda: '"reason": "Unschedulable"' in site.kubectl(*pods))
     done = site.run("install", "--timeout", "3")
     assert done.exit_code == 1
     assert "Deployment fairlead-system/fairlead-controller: not within 3 s" in done.stderr

@@ -40,7 +40,7 @@ def command(
 ) -> None:
     """Say what is wrong with Fairlead in the cluster, and the cure for each finding.
 
-    It reads the webhook configuration, Deployments and pods, certificates (never a key), endpoints,
+    It reads the webhook configuration, Deployments and pods, certificates (no key), endpoints,
     policies, permissions and versions; tries a pod of a run by dry run; and finds the pods of runs
     that no policy was applied to, such as those that were created while the webhook did not answer.
     Nothing is changed. An error: pods are refused or go unplaced, now or soon. A warning may become
