@@ -31,7 +31,7 @@ class Terms:
 # As the manifests have it.
 LONG = Terms(rate=100, lag=10, pre_stop=5, grace=10, timeout=3)
 # A busy machine takes seconds for what takes milliseconds else: that is not what is tested.
-SHORT = Terms(rate=40, lag=3, pre_stop=1, grace=4, timeout=10)
+SHORT = Terms(rate=25, lag=3, pre_stop=1, grace=4, timeout=10)
 
 
 @dataclass(frozen=True)
