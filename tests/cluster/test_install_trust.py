@@ -1,0 +1,79 @@
+"""`install` and the keeper of certificates, each with its own fields of one configuration."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.sites import NAMESPACE, Site
+from webhook.installation.choices import Choices, adapted, configuration_of
+from webhook.installation.interception import intercept
+from webhook.installation.overlays import objects_of
+from webhook.installation.patience import Patience
+from webhook.kube.client import connect
+from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.controller import start_controller
+from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.run_api import install_run_api
+
+Json = dict[str, Any]
+COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager")
+
+
+@pytest.fixture(scope="module")
+def site(
+    binaries: Mapping[str, Path], kubectl_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    """A cluster with a controller that keeps certificates, and no webhook: nobody is ever called.
+
+    (There is not even a Service that the API server could call.)
+    """
+    folder = tmp_path_factory.mktemp("trust")
+    with ControlPlane(folder / "cluster", binaries, Settings(components=COMPONENTS)) as plane:
+        plane.create_namespace(NAMESPACE)
+        install_run_api(plane.api)
+        settle = ("--certificates", "--certificate-settle", "0.5")
+        start_controller(plane, options=("--lease-namespace", NAMESPACE, *settle))
+        yield Site(plane, Kubectl(kubectl_path, plane.kubeconfig), folder, 0, 0)
+
+
+def have(site: Site, *sources: str) -> list[Json]:
+    """Bring the configuration for these sources in, and give its entries."""
+    found = configuration_of(adapted(objects_of("default"), Choices(sources=sources)))
+    assert found
+
+    async def run() -> None:
+        async with connect(site.plane.kubeconfig) as client:
+            await intercept(client, *found, Patience(120, period=0.1))
+
+    asyncio.run(run())
+    entries: list[Json] = site.configuration()["webhooks"]
+    return entries
+
+
+def test_entries_come_and_go_beside_the_keeper(site: Site) -> None:
+    """Whoever installs says which there are, the keeper whom to trust; neither undoes the other."""
+    for sources in ((), ("mlrun", "spark"), ("mlrun",), ("katib",), ()):
+        entries = have(site, *sources)
+        assert all(entry["rules"] for entry in entries)
+        bundles = {entry["clientConfig"]["caBundle"] for entry in entries}
+        assert len(bundles) == 1
+        assert b"BEGIN CERTIFICATE" in base64.b64decode(bundles.pop())
+        names = {entry["name"].partition(".")[0].rpartition("-")[0] for entry in entries}
+        assert names - {"pods", ""} == set(sources)
+
+
+def test_the_doctor_finds_nothing_wrong_with_certificates(site: Site) -> None:
+    """Made by the controller, published by it; what is missing here is all the rest."""
+    have(site)
+    document = json.loads(site.run("doctor", "-o", "json").stdout)
+    assert {"certificates", "trust", "leader", "selectors"} <= set(document["ok"])
+    said = [each["what"] for each in document["findings"] if each["check"] == "end to end"]
+    assert len(said) == 1
+    assert 'service "fairlead-webhook" not found' in said[0]
