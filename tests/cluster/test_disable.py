@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,8 @@ def test_pods_are_sent_no_more_and_then_again(enabled: Site) -> None:
     before = enabled.configuration()["webhooks"]
     told = disabled(enabled, "15m")
     assert told["leader"]
+    served = datetime.fromisoformat(told["serverTime"])
+    assert abs(datetime.now(UTC) - served) < timedelta(minutes=5)
     eventually(lambda: not placed(enabled))
     silent = [{key: each[key] for key in each if key != "rules"} for each in before]
     after = enabled.configuration()["webhooks"]

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from webhook.installation.disabling import holder
+from webhook.installation.disabling import holder, written_at
 
 NOW = datetime(2026, 3, 1, 2, 0, 30, tzinfo=UTC)
 
@@ -29,3 +29,15 @@ def test_who_renewed_the_lease_lately_leads(renewed: str, leads: str) -> None:
         "spec": {"holderIdentity": "somebody", "renewTime": renewed},
     }
     assert holder(lease, NOW) == leads
+
+
+def test_the_api_servers_clock_shows_in_what_it_stored() -> None:
+    """By the last change of ours; others' changes have times too."""
+    fields = [
+        {"manager": "fairlead-suspension", "time": "2026-03-01T02:00:00Z"},
+        {"manager": "fairlead-suspension", "time": "2026-03-01T02:00:29Z"},
+        {"manager": "kubectl", "time": "2026-03-01T03:00:00Z"},
+    ]
+    found = written_at({"metadata": {"managedFields": fields}})
+    assert found == datetime(2026, 3, 1, 2, 0, 29, tzinfo=UTC)
+    assert written_at({"metadata": {}}) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -15,6 +15,9 @@ from webhook.cli.output_option import output_option
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+# Less is said of nobody's clock: the request has taken its time, too.
+_CLOCKS_DIFFER: Final = timedelta(seconds=30)
 
 
 @click.command("disable")
@@ -55,14 +58,16 @@ async def _run(span: timedelta, kubeconfig: Path | None, context: str, output: s
     from webhook.installation.disabling import disable, leader
 
     async with client_of(kubeconfig, context) as client:
-        until = (datetime.now(UTC) + span).replace(microsecond=0)
-        before = await disable(client, until)
+        now = datetime.now(UTC)
+        until = (now + span).replace(microsecond=0)
+        before, server_time = await disable(client, until)
         leads = await leader(client, datetime.now(UTC))
     if output == "json":
         document = {
             "disabledUntil": until.isoformat(),
             "disabledUntilBefore": before.isoformat() if before else None,
             "leader": leads or None,
+            "serverTime": server_time.isoformat() if server_time else None,
         }
         click.echo(json.dumps(document, indent=2))
         return
@@ -70,12 +75,22 @@ async def _run(span: timedelta, kubeconfig: Path | None, context: str, output: s
     click.echo(f"disabled for {text(span)}, until {local(until)}{moved}")
     click.echo("Pods of runs are created without placement until then. `fairlead enable` ends it.")
     if not leads:
-        click.secho("warning: ", fg="yellow", nl=False, err=True)
-        click.echo(
+        _warn(
             "no controller leads now: as long as none does, nobody puts the rules back but "
-            "`fairlead enable`",
-            err=True,
+            "`fairlead enable`"
         )
+    if server_time and abs(server_time - now) > _CLOCKS_DIFFER:
+        _warn(
+            f"this machine's clock and the API server's differ by {text(abs(server_time - now))}: "
+            f"for the cluster it is {text(until - server_time)} from now"
+            if until > server_time
+            else "by the API server's clock that time is over already: set this machine's clock"
+        )
+
+
+def _warn(words: str) -> None:
+    click.secho("warning: ", fg="yellow", nl=False, err=True)
+    click.echo(words, err=True)
 
 
 def local(time: datetime) -> str:

@@ -30,17 +30,34 @@ class Enabled(NamedTuple):
     lost: tuple[str, ...]
 
 
-async def disable(client: Client, until: datetime) -> datetime | None:
-    """Take the webhook's rules away until then, by one patch; until when it was disabled before.
+class Disabled(NamedTuple):
+    """Until when it was disabled before, and the API server's time as it did this."""
+
+    before: datetime | None
+    server_time: datetime | None
+
+
+async def disable(client: Client, until: datetime) -> Disabled:
+    """Take the webhook's rules away until then, by one patch.
 
     Raises InstallationError if there is no webhook configuration, and ClusterError.
     """
     for _ in range(_TRIES):
         live = await _read(client)
         known = suspension.read(live)
-        if await _written(client, suspension.suspend(live, until)):
-            return known.until if known else None
+        if stored := await _written(client, suspension.suspend(live, until)):
+            return Disabled(known.until if known else None, written_at(stored))
     raise _contended()
+
+
+def written_at(stored: Json) -> datetime | None:
+    """When the API server, by its own clock, took the last change of ours."""
+    times = [
+        each["time"]
+        for each in stored["metadata"].get("managedFields") or ()
+        if each.get("manager") == suspension.FIELD_MANAGER and each.get("time")
+    ]
+    return datetime.fromisoformat(max(times)) if times else None
 
 
 async def enable(client: Client) -> Enabled:
@@ -88,15 +105,14 @@ async def _read(client: Client) -> Json:
         ) from None
 
 
-async def _written(client: Client, patch: Json) -> bool:
-    """Whether the patch held; not if the object has changed meanwhile."""
+async def _written(client: Client, patch: Json) -> Json | None:
+    """The object as stored; None if it has changed meanwhile, and the patch did not hold."""
     try:
-        await client.patch(_KEY.path, patch, "merge", query=_QUERY)
+        return await client.patch(_KEY.path, patch, "merge", query=_QUERY)
     except ClusterError as error:
         if error.status != HTTPStatus.CONFLICT:
             raise
-        return False
-    return True
+        return None
 
 
 def _silent(live: Json) -> list[str]:
