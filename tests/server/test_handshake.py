@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import pytest
@@ -13,6 +16,7 @@ from certs.issue import issue_server, service_names
 from tests.server.serving import HOST, Running, authority, running
 from webhook.server.handshake import SelfHandshake, reached_by
 from webhook.server.listener import bind
+from webhook.server.pem import load_from_memory
 from webhook.server.published import Published, Service
 
 SERVICE = Service("ns", "webhook")
@@ -137,6 +141,46 @@ def test_a_port_that_does_not_answer_is_not_ready() -> None:
     ready, reason = Shaken(port, Published("a", authority().certificate)).check()
     assert not ready
     assert f"no handshake at 127.0.0.1 port {port}: ConnectionRefusedError" in reason
+
+
+def test_a_port_that_has_too_much_to_do_stays_ready() -> None:
+    """Else overload would take away one replica after the other; but at first it is not ready."""
+    trust = authority()
+    names = service_names(SERVICE.name, SERVICE.namespace)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    load_from_memory(context, issue_server(trust, "webhook", names, datetime.now(UTC)))
+    hang_up = threading.Event()
+
+    def serve_until_it_is_busy(listening: socket.socket) -> None:
+        while True:
+            connection, _ = listening.accept()
+            with connection, suppress(OSError):
+                if hang_up.is_set():
+                    return
+                context.wrap_socket(connection, server_side=True).close()
+
+    def shaken_once() -> tuple[bool, str]:
+        thread = threading.Thread(target=serve_until_it_is_busy, args=(listening,))
+        thread.start()
+        hang_up.set()
+        condition = stranger.check()
+        thread.join()
+        return condition
+
+    with socket.create_server((HOST, 0)) as listening:
+        port = listening.getsockname()[1]
+        stranger, known = (Shaken(port, Published("a", trust.certificate)) for _ in range(2))
+        thread = threading.Thread(target=serve_until_it_is_busy, args=(listening,))
+        thread.start()
+        verified = known.check()
+        assert verified == (True, "webhook.ns.svc verified under a")
+        hang_up.set()
+        known.now = 100
+        assert known.check() == verified
+        thread.join()
+        ready, reason = shaken_once()
+    assert not ready
+    assert "no handshake at 127.0.0.1" in reason
 
 
 def test_nothing_published_is_nothing_wrong(server: Running) -> None:

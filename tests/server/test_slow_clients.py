@@ -197,3 +197,15 @@ def test_requests_one_behind_the_other_are_answered_in_order() -> None:
         while crowd.connections:
             pass
         assert crowd.busy == 0
+
+
+def test_half_a_request_behind_a_whole_one_takes_no_place_among_those_in_flight() -> None:
+    """Else a few hundred such connections would have all others told to come again."""
+    crowd = Crowd(10)
+    with served(crowd) as server:
+        text = HEAD + b"Content-Length: 1\r\n\r\n1" + HEAD
+        with saying(server, text) as connection:
+            assert connection.recv(1000).startswith(b"HTTP/1.1 200 ")
+            while crowd.busy:
+                pass
+            assert crowd.connections == 1

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from starlette.types import Receive, Scope, Send
-
 
 @dataclass(frozen=True, slots=True)
 class Callers:
@@ -30,24 +28,6 @@ class Callers:
             f"the client's certificate is for {', '.join(seen) or 'nobody'}; "
             f"may call: {', '.join(sorted(self.names))} (fairlead serve --client-name)"
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Forbidden:
-    """An ASGI app that answers 403 with a reason, and closes the connection."""
-
-    reason: str
-
-    async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
-        """Answer without reading the body."""
-        body = f"{self.reason}\n".encode()
-        headers = [
-            (b"content-type", b"text/plain; charset=utf-8"),
-            (b"content-length", b"%d" % len(body)),
-            (b"connection", b"close"),
-        ]
-        await send({"type": "http.response.start", "status": 403, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
 
 
 def _names(certificate: Mapping[str, Any]) -> list[str]:

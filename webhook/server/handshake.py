@@ -28,6 +28,9 @@ INTERVAL: Final = 5.0
 # replicas that went for it would come back seconds later than it did.
 PATIENCE: Final = 10.0
 _SECONDS: Final = 5.0
+# What comes of a port that has too much to do. It is no reason to leave: then the other replicas
+# would have more to do.
+_BUSY: Final = (TimeoutError, ConnectionResetError, ConnectionAbortedError, ssl.SSLEOFError)
 
 
 class SelfHandshake:
@@ -92,7 +95,13 @@ class SelfHandshake:
             self._problems = (hindrance,)
             return
         trusted = self._trusted()
-        found = [problem for each in trusted if (problem := await self._problem(each))]
+        try:
+            found = [problem for each in trusted if (problem := await self._problem(each))]
+        except _BUSY as error:
+            if self._verified is not None:
+                _logger.warning("no time for a handshake with itself", extra={"error": str(error)})
+                return
+            found = [f"no handshake at {self._where}: {error!r}"]
         problems = tuple(dict.fromkeys(found))
         if problems and problems != self._problems:
             _logger.error("handshake with itself failed", extra={"error": "; ".join(problems)})
@@ -120,9 +129,15 @@ class SelfHandshake:
                 f"{self._host} is not verified under {published.where}: {error.verify_message}; "
                 f"publish the authority that signed the certificate that is served"
             )
-        except (OSError, TimeoutError) as error:
-            return f"no handshake at {self._address[0]} port {self._address[1]}: {error!r}"
+        except _BUSY:
+            raise
+        except OSError as error:
+            return f"no handshake at {self._where}: {error!r}"
         return ""
+
+    @property
+    def _where(self) -> str:
+        return f"{self._address[0]} port {self._address[1]}"
 
     async def _shake(self, context: ssl.SSLContext) -> None:
         host, port = self._address

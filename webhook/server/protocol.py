@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from webhook.server.callers import Forbidden
 from webhook.server.gather import GatheringTransport
+from webhook.server.refused import Refused
 
 if TYPE_CHECKING:
     import asyncio
@@ -25,8 +25,8 @@ KEEP_ALIVE_SECONDS: Final = 120
 # From a request's first byte to the end of its headers, which are a few hundred bytes.
 HEAD_SECONDS: Final = 10
 HEAD_BYTES: Final = 16 * 1024
-# From there to the end of its body. Above what the app itself waits, which then answers 408.
-BODY_SECONDS: Final = 35
+# And to the end of its body. Above what the app itself waits, which then answers 408.
+BODY_SECONDS: Final = 45
 _TOO_LARGE: Final = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
     b"content-length: 0\r\nconnection: close\r\n\r\n"
@@ -54,6 +54,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._crowd = crowd
         self._visit = visit
         self._callers = callers
+        # Bytes that have come of a request's headers; -1 while its body comes.
         self._head = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -65,7 +66,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._callers:
             refusal = self._callers.refusal(transport.get_extra_info("peercert") or {})
             if refusal:
-                self.app = cast("Any", Forbidden(refusal))
+                self.app = cast("Any", Refused(403, refusal))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Leave the crowd."""
@@ -74,11 +75,12 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse what came; more than HEAD_BYTES and still no end of the headers is refused."""
-        super().data_received(data)
-        if self._visit.reading and self._head >= 0:
+        if self._head >= 0:
             self._head += len(data)
-            if self._head > HEAD_BYTES:
-                self._refuse_head()
+        super().data_received(data)
+        if self._head > HEAD_BYTES and not self.transport.is_closing():
+            self.transport.write(_TOO_LARGE)
+            self.transport.close()
 
     def on_message_begin(self) -> None:
         """A request's first byte has come."""
@@ -86,16 +88,15 @@ class BoundedProtocol(HttpToolsProtocol):
         visit.since = self.loop.time()
         visit.deadline = visit.since + HEAD_SECONDS
         visit.reading = True
-        self._head = 0
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         """Its headers are whole: the app is called."""
-        self._head = -1
-        self._visit.deadline = self.loop.time() + BODY_SECONDS
-        if sum(len(name) + len(value) for name, value in self.headers) > HEAD_BYTES:
-            self._refuse_head()
-            return
+        self._visit.deadline = self._visit.since + BODY_SECONDS
+        came, self._head = self._head, -1
+        # With so much of the body, perhaps: only then is it worth counting.
+        if came > HEAD_BYTES and _size(self.headers) > HEAD_BYTES:
+            self.app = cast("Any", Refused(431, f"the headers have over {HEAD_BYTES} bytes"))
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -107,6 +108,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """All of it has come."""
         self._visit.reading = False
+        self._head = 0
         super().on_message_complete()
         self._settle()
 
@@ -120,20 +122,17 @@ class BoundedProtocol(HttpToolsProtocol):
     def _settle(self) -> None:
         """A request has come whole, or was answered: if both, wait for the next."""
         visit = self._visit
-        if visit.reading:
-            return
-        if self.cycle.response_complete:
-            self._crowd.mark(visit, busy=False)
-            self._wait_for_a_request()
-        else:
-            self._crowd.mark(visit, busy=True)
+        busy = not (visit.reading or self.cycle.response_complete)
+        self._crowd.mark(visit, busy=busy)
+        if busy:
             visit.deadline = math.inf
+        elif not visit.reading:
+            self._wait_for_a_request()
 
     def _wait_for_a_request(self) -> None:
         self._visit.since = self.loop.time()
         self._visit.deadline = self._visit.since + KEEP_ALIVE_SECONDS
 
-    def _refuse_head(self) -> None:
-        if not self.transport.is_closing():
-            self.transport.write(_TOO_LARGE)
-            self.transport.close()
+
+def _size(headers: list[tuple[bytes, bytes]]) -> int:
+    return sum(len(name) + len(value) for name, value in headers)
