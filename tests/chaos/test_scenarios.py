@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.chaos import killed, outage, rolling, rotated, routed, stopped
+from tests.chaos import killed, outage, overload, rolling, rotated, routed, stopped
 from tests.chaos.conftest import PlayShort
 from tests.chaos.ledger import CREATIONS, FAILED
 
@@ -48,6 +48,13 @@ def test_with_every_replica_down_each_mode_does_what_it_says(play_short: PlaySho
     for mode in outage.MODES:
         assert tally[f"{mode}: {outage.CREATIONS_DURING}"] > 0
     assert tally[f"guarded-warn: {outage.ADMITTED}"] > 0
+
+
+def test_under_five_times_its_load_a_replica_sheds_and_comes_back(play_short: PlayShort) -> None:
+    """It stays up, within the memory that its Deployment allows."""
+    tally = play_short("overload")
+    assert tally[overload.SHED] > 0
+    assert tally[overload.DECIDED] > 0
 
 
 def test_under_steady_load_nothing_grows(play_short: PlayShort) -> None:
