@@ -149,7 +149,7 @@ def _without_namespace(context: click.Context, parameter: click.Parameter, value
     default=1000,
     show_default=True,
     help="With so many connections, the one that has waited longest makes room for the next, "
-    "those first that never had an answer. More than --max-in-flight; 100 KB of memory each.",
+    "those first that never had an answer. More than --max-in-flight; 70 KB of memory each.",
 )
 @click.option(
     "--poll-interval",
@@ -213,8 +213,9 @@ def command(
       fairlead serve --policies /etc/fairlead/policies --tls-secret fairlead-webhook-tls
 
     \b
-    With a certificate from a mounted Secret:
-      fairlead serve --policies /etc/fairlead/policies --cert /tls/tls.crt --key /tls/tls.key
+    With a certificate from a mounted Secret, for callers that show one of their own:
+      fairlead serve --policies /etc/fairlead/policies --cert /tls/tls.crt --key /tls/tls.key \\
+        --client-ca /callers/ca.crt --client-name api-server
 
     \b
     On this machine, against a sandbox (`fairlead sandbox up` does all of it):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 from asyncio.sslproto import SSLProtocol
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -22,7 +23,11 @@ _GOODBYE_SECONDS: Final = 5.0
 # What asyncio keeps for each TLS connection to read into. A record has 16 KiB, and its own 256 KiB
 # would make a thousand connections 300 MB instead of 70.
 _READ_BYTES: Final = 32 * 1024
-# Without descriptors or memory for another connection, accepting is tried again after so long.
+# How many are accepted in one turn of the loop. A rush at the door must not keep those waiting who
+# are in, whose requests a turn may have hundreds of; nor the other way round.
+_AT_ONCE: Final = 16
+# Without descriptors or memory for another connection, accepting is tried again so much later.
+_SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _PAUSE: Final = 0.1
 
 
@@ -52,18 +57,23 @@ class Doorway:
         """Let in until cancelled; who is in the middle of a handshake then is sent away."""
         loop = asyncio.get_running_loop()
         sweeping = loop.create_task(self._crowd.run())
+        accepted = 0
         try:
             while True:
                 try:
                     connection, _ = await loop.sock_accept(self._listening)
                 except OSError as error:
                     _logger.warning("cannot accept", extra={"error": str(error)})
-                    self._crowd.make_room()
+                    # Other errors are of one connection, that broke before it was accepted.
+                    if error.errno in _SHORTAGES:
+                        self._crowd.make_room()
                     await asyncio.sleep(_PAUSE)
                     continue
                 self._welcome(connection, loop)
-                # A rush at the door must not keep those waiting who are in.
-                await asyncio.sleep(0)
+                accepted += 1
+                if accepted % _AT_ONCE == 0:
+                    # To accept does not wait while somebody is at the door: let the loop turn.
+                    await asyncio.sleep(0)
         finally:
             sweeping.cancel()
             for task in self._arriving:

@@ -1,0 +1,66 @@
+"""The door stays open, whatever goes wrong at it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from asyncio.selector_events import BaseSelectorEventLoop
+from typing import Any
+
+import pytest
+
+from tests.server.serving import HOST, post, running
+from webhook.server.crowd import Crowd
+
+
+@pytest.mark.parametrize(
+    ("number", "makes_room"), [(errno.EMFILE, True), (errno.ECONNABORTED, False)]
+)
+def test_without_descriptors_the_longest_waiting_makes_room(
+    number: int, makes_room: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a connection that broke before it was accepted costs nobody anything."""
+    accept = BaseSelectorEventLoop.sock_accept
+    errors: list[int] = []
+
+    async def short(loop: BaseSelectorEventLoop, listening: socket.socket) -> Any:
+        connection, address = await accept(loop, listening)
+        if errors:
+            connection.close()
+            raise OSError(number, os.strerror(errors.pop()))
+        return connection, address
+
+    monkeypatch.setattr(BaseSelectorEventLoop, "sock_accept", short)
+    crowd = Crowd(1000)
+    with running(crowd=crowd) as server:
+        waiting = socket.create_connection((HOST, server.https_port))
+        while not crowd.connections:
+            pass
+        errors.append(number)
+        socket.create_connection((HOST, server.https_port)).close()
+        while errors:
+            pass
+        connection = server.connect()
+        assert post(connection, b"served").read() == b"served"
+        connection.close()
+        waiting.setblocking(False)
+        if makes_room:
+            waiting.setblocking(True)
+            assert waiting.recv(1) == b""
+        else:
+            with pytest.raises(BlockingIOError):
+                waiting.recv(1)
+        waiting.close()
+
+
+def test_a_client_that_speaks_no_tls_is_sent_away_and_counts_no_more() -> None:
+    """Such as a scanner, or a probe at the wrong port."""
+    crowd = Crowd(1000)
+    with running(crowd=crowd) as server:
+        with socket.create_connection((HOST, server.https_port)) as plain:
+            plain.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            while plain.recv(1000):
+                pass
+        while crowd.connections:
+            pass
