@@ -80,7 +80,7 @@ def _outage(place: Arena, seconds: float) -> _Outage:
 def _judge(ledger: Ledger, mode: str, outage: _Outage, tally: Tally) -> None:
     own = ledger.tally()
     for what in (REFUSED_OTHERS, DISAGREEMENTS):
-        tally.count(what, own[what])
+        tally.count(f"{mode}: {what}", own[what])
     tally.measure(BEHIND, *own.measures[BEHIND])
     unplaced = set(ledger.stored.unplaced)
     matched = [each for each in ledger.creations if each.matched]
@@ -156,8 +156,7 @@ def broken(tally: Tally) -> list[str]:
     """Nothing unplaced but where it is only warned of, and there every pod is told of."""
     found = none_of(
         tally,
-        REFUSED_OTHERS,
-        DISAGREEMENTS,
+        *(f"{mode}: {what}" for mode in MODES for what in (REFUSED_OTHERS, DISAGREEMENTS)),
         f"fail-closed: {ADMITTED}",
         f"fail-closed: {UNPLACED}",
         f"guarded-deny: {ADMITTED}",
