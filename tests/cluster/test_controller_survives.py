@@ -27,6 +27,8 @@ pytest_plugins = ["tests.cluster.run_fixtures"]
 # Short, so that a new leader need not be waited for.
 ELECTION = ("--lease-duration", "3", "--renew-deadline", "2", "--retry-period", "0.3")
 ALONE = ("--no-leader-election",)
+# Whom the controllers of these tests act as.
+ADMINISTRATOR = "fairlead-admin"
 HUNDRED = {"master": {}, "worker": {"count": 99}}
 
 
@@ -103,6 +105,18 @@ def created(room: Room, scene: Scene) -> int:
     )
 
 
+def taken_by_others(room: Room, scene: Scene) -> list[str]:
+    """The run's pods that somebody else has deleted, by the API server's audit log."""
+    return [
+        event["objectRef"]["name"]
+        for event in room.plane.audit_events(room.name)
+        if event["verb"] == "delete"
+        and event["objectRef"].get("name", "").startswith(f"{scene.name}-")
+        and event["user"]["username"] != ADMINISTRATOR
+        and event["responseStatus"]["code"] == 200
+    ]
+
+
 def test_killed_at_twenty_random_moments_it_loses_and_doubles_nothing(
     room: Room, start: Callable[..., SandboxController]
 ) -> None:
@@ -126,7 +140,10 @@ def test_killed_at_twenty_random_moments_it_loses_and_doubles_nothing(
     all_run(scene, 100)
     role = scene.role("worker")
     assert failures > 0
-    assert (role["failed"], role["restarts"], role["disruptions"]) == (failures, failures, 0)
+    # A machine under load has had kwok take a pod away that lived: then that is what is counted.
+    taken = taken_by_others(room, scene)
+    assert role["disruptions"] <= len(taken), (scene.status["lastFailure"], scene.events())
+    assert (role["failed"], role["restarts"]) == (failures, failures + role["disruptions"]), taken
     assert scene.role("master")["failed"] == 0
 
 
