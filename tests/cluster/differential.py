@@ -10,7 +10,7 @@ from typing import Any
 
 import jsonpatch
 
-from tests.cluster.dry_runs import Answer
+from tests.cluster.dry_runs import ADMINISTRATOR, Answer
 from webhook import names
 from webhook.admission.advice import warnings
 from webhook.admission.arrival import Arrival, Cluster
@@ -34,6 +34,8 @@ PRIORITIES = {
 OVERHEAD = {"cpu": "100m", "memory": "1Mi"}
 # The entries of the webhook's configuration, as the API server names them.
 ENTRIES = [f'admission webhook "{entry}.{names.GROUP}"' for entry in ("pods-0", "namespaces")]
+NODE = "n1"
+NODE_USER = f"{names.NODE_USERS}{NODE}"
 # What the API server makes up anew for each pod.
 VOLATILE = ("uid", "creationTimestamp", "managedFields", "namespace")
 
@@ -75,7 +77,7 @@ class Case:
         if names.RUN not in metadata.get("labels", {}) and names.PLACE not in labels:
             return None
         of_namespace = {**labels, "kubernetes.io/metadata.name": self.namespace}
-        arrival = Arrival(self.without.body, self.namespace, of_namespace, "fairlead-admin")
+        arrival = Arrival(self.without.body, self.namespace, of_namespace, user_of(self.sent))
         return decide(arrival, self.file.policies, Cluster(DEFAULT_CLASS))
 
     def examine(self) -> str:
@@ -110,6 +112,12 @@ class Case:
         if spec.get("runtimeClassName"):
             spec["overhead"] = OVERHEAD
         return pod
+
+
+def user_of(pod: Json) -> str:
+    """Who creates the pod: the mirror pods of one node are its own, any others are forged."""
+    mirror = names.MIRROR_POD in pod["metadata"].get("annotations", {})
+    return NODE_USER if mirror and pod["spec"].get("nodeName") == NODE else ADMINISTRATOR
 
 
 def comparable(pod: Json) -> Json:

@@ -16,6 +16,7 @@ from webhook.sandbox.control_plane import ControlPlane
 
 Json = dict[str, Any]
 CONNECTIONS = 8
+ADMINISTRATOR = "fairlead-admin"
 _WARNING = re.compile(r'299 - "((?:[^"\\]|\\.)*)"')
 
 
@@ -39,9 +40,15 @@ class Answer:
 
 
 def dry_runs(
-    plane: ControlPlane, pods: Sequence[Json], namespaces: Callable[[int], Iterable[str]]
+    plane: ControlPlane,
+    pods: Sequence[Json],
+    namespaces: Callable[[int], Iterable[str]],
+    user_of: Callable[[Json], str] = lambda _pod: ADMINISTRATOR,
 ) -> list[list[Answer]]:
-    """For each pod what came of it in each of its namespaces, which its number tells."""
+    """For each pod what came of it in each of its namespaces, which its number tells.
+
+    Whoever creates it may be another user, who is then given all rights.
+    """
 
     async def all_of_them() -> list[list[Answer]]:
         connector = aiohttp.TCPConnector(limit=CONNECTIONS, ssl=_context(plane))
@@ -50,7 +57,8 @@ def dry_runs(
 
             async def one(number: int, pod: Json) -> list[Answer]:
                 async with turns:
-                    return [await _dry_run(session, name, pod) for name in namespaces(number)]
+                    user = user_of(pod)
+                    return [await _dry_run(session, name, pod, user) for name in namespaces(number)]
 
             return await asyncio.gather(*(one(number, pod) for number, pod in enumerate(pods)))
 
@@ -64,9 +72,11 @@ def _context(plane: ControlPlane) -> ssl.SSLContext:
     return context
 
 
-async def _dry_run(session: aiohttp.ClientSession, namespace: str, pod: Json) -> Answer:
+async def _dry_run(session: aiohttp.ClientSession, namespace: str, pod: Json, user: str) -> Answer:
     path = f"/api/v1/namespaces/{namespace}/pods?dryRun=All"
     body, headers = json.dumps(pod), {"Content-Type": "application/json"}
+    if user != ADMINISTRATOR:
+        headers |= {"Impersonate-User": user, "Impersonate-Group": "system:masters"}
     async with session.post(path, data=body, headers=headers) as response:
         warnings = tuple(_texts(response.headers.getall("Warning", [])))
         return Answer(response.status, await response.json(), warnings)

@@ -13,6 +13,7 @@ import pytest
 from tests.cluster.conftest import StartControlPlane
 from tests.cluster.differential import (
     DEFAULT_CLASS,
+    NODE,
     OVERHEAD,
     PRIORITIES,
     WITH,
@@ -20,6 +21,7 @@ from tests.cluster.differential import (
     Case,
     Json,
     PolicyFile,
+    user_of,
 )
 from tests.cluster.dry_runs import dry_runs
 from tests.cluster.rooms import Running
@@ -86,7 +88,7 @@ def cases(plane: ControlPlane, running: Running, pods: Sequence[Json]) -> Iterat
     for number, file in enumerate(policy_files(ROUNDS)):
         write(file, running)
         part = pods[number * size : (number + 1) * size]
-        answers = dry_runs(plane, part, lambda nth: (WITHOUT, served[nth % len(served)]))
+        answers = dry_runs(plane, part, lambda nth: (WITHOUT, served[nth % len(served)]), user_of)
         for nth, (sent, (without, with_us)) in enumerate(zip(part, answers, strict=True)):
             yield Case(sent, served[nth % len(served)], without, with_us, file)
 
@@ -101,9 +103,10 @@ def test_the_api_server_refuses_no_pod_for_our_sake_unless_a_policy_means_it(
     for number, pod in enumerate(pods):
         # The API server's own to fill in.
         del pod["spec"]["priority"]
-        if number % 100 == 0:
+        if number % 50 == 0:
+            # Half of them by their node, which is believed, half forged, which are placed.
             added(pod, (at("metadata", "annotations", names.MIRROR_POD), "m"))
-            pod["spec"]["nodeName"] = "n1"
+            pod["spec"]["nodeName"] = "n2" if number % 100 else NODE
     running = Running(
         start_webhook(plane, folder, namespaces=tuple(WITH), options=("--poll-interval", "0.1")),
         folder,
