@@ -125,8 +125,7 @@ def step(observed: Observed, now: datetime, terms: Terms) -> Step:
             return KeepAuthority(replace(authority, published_since=None), "the bundle was changed")
         return Publish(bundle, "clients have another bundle")
     if authority.signing and _valid(authority.signing.check(), now):
-        leaf, why = _leaf(observed, authority.signing, now, terms)
-        if why or leaf is None:
+        if why := _unfit(observed, authority.signing, now, terms):
             return KeepServing(_issued(authority.signing, bundle, now, terms), why)
         if observed.serving and not same(observed.serving.bundle, bundle):
             return KeepServing(observed.serving.trusting(bundle), "the bundle has changed")
@@ -170,24 +169,22 @@ def _outdated(authority: Authority, observed: Observed, now: datetime) -> str:
     return ""
 
 
-def _leaf(
-    observed: Observed, signing: Pair, now: datetime, terms: Terms
-) -> tuple[x509.Certificate | None, str]:
-    """The leaf that is kept, and why it is to be made anew; empty if it is not."""
+def _unfit(observed: Observed, signing: Pair, now: datetime, terms: Terms) -> str:
+    """Why the leaf is to be made anew; empty if it is not."""
     if observed.serving is None:
-        return None, "there is no leaf that can be read"
+        return "there is no leaf that can be read"
     leaf = observed.serving.leaf.check()
     if signer(leaf, [signing.check()]) is None:
-        return leaf, "the leaf is by another authority"
+        return "the leaf is by another authority"
     if not _has_names(leaf, terms.names):
-        return leaf, "the leaf has other names"
+        return "the leaf has other names"
     if observed.renew_leaf:
-        return leaf, "somebody asked for a new leaf"
+        return "somebody asked for a new leaf"
     if not _valid(leaf, now):
-        return leaf, "the leaf is not valid now"
+        return "the leaf is not valid now"
     if renewal_due(leaf, now):
-        return leaf, "the leaf's renewal is due"
-    return leaf, ""
+        return "the leaf's renewal is due"
+    return ""
 
 
 def _issued(signing: Pair, bundle: bytes, now: datetime, terms: Terms) -> Serving:
