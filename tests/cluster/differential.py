@@ -10,7 +10,8 @@ from typing import Any
 
 import jsonpatch
 
-from tests.cluster.dry_runs import ADMINISTRATOR, Answer
+from tests.cluster.dry_runs import Answer
+from tests.cluster.rooms import ADMINISTRATOR
 from webhook import names
 from webhook.admission.advice import warnings
 from webhook.admission.arrival import Arrival, Cluster

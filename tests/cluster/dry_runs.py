@@ -12,11 +12,11 @@ from typing import Any
 
 import aiohttp
 
+from tests.cluster.rooms import ADMINISTRATOR
 from webhook.sandbox.control_plane import ControlPlane
 
 Json = dict[str, Any]
 CONNECTIONS = 8
-ADMINISTRATOR = "fairlead-admin"
 _WARNING = re.compile(r'299 - "((?:[^"\\]|\\.)*)"')
 
 

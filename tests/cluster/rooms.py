@@ -15,6 +15,8 @@ from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.webhook import Webhook
 
 Json = dict[str, Any]
+# Whom the sandbox's kubeconfig speaks for: the tests, and the controllers that they start.
+ADMINISTRATOR = "fairlead-admin"
 NewNamespace = Callable[[Mapping[str, str]], "Room"]
 
 

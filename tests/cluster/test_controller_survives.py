@@ -13,7 +13,7 @@ import pytest
 
 from tests.cluster.conftest import StartControlPlane
 from tests.cluster.etcd import KEEP_HISTORY, compact, pods_created
-from tests.cluster.rooms import Room, metric
+from tests.cluster.rooms import ADMINISTRATOR, Room, metric
 from tests.cluster.scenes import Scene, play
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane, Settings
@@ -27,8 +27,6 @@ pytest_plugins = ["tests.cluster.run_fixtures"]
 # Short, so that a new leader need not be waited for.
 ELECTION = ("--lease-duration", "3", "--renew-deadline", "2", "--retry-period", "0.3")
 ALONE = ("--no-leader-election",)
-# Whom the controllers of these tests act as.
-ADMINISTRATOR = "fairlead-admin"
 HUNDRED = {"master": {}, "worker": {"count": 99}}
 
 
@@ -140,7 +138,8 @@ def test_killed_at_twenty_random_moments_it_loses_and_doubles_nothing(
     all_run(scene, 100)
     role = scene.role("worker")
     assert failures > 0
-    # A machine under load has had kwok take a pod away that lived: then that is what is counted.
+    # One too many was counted at times under heavy load, and why is not known: if it was somebody
+    # else who took a live pod away, the count is right; if nobody did, there may be none.
     taken = taken_by_others(room, scene)
     assert role["disruptions"] <= len(taken), (scene.status["lastFailure"], scene.events())
     assert (role["failed"], role["restarts"]) == (failures, failures + role["disruptions"]), taken
