@@ -177,9 +177,6 @@ class Client:
 
             yield read
         finally:
-            # A polite end of TLS would wait for the server's, beyond the life of this client.
-            if response.connection and response.connection.transport:
-                response.connection.transport.abort()
             response.close()
 
     async def _call(
@@ -204,8 +201,7 @@ class Client:
                     response = await self._transport.send(
                         method, path, limited, body, content_type, limits=limits
                     )
-                    async with response:
-                        data = await response.read()
+                    data = await response.read()
             answered = response.status
         finally:
             if self._on_answer:

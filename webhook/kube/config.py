@@ -23,11 +23,6 @@ if TYPE_CHECKING:
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
-# aiohttp's own default. The package asks for 2 MiB a connection, so that one line fits: we split
-# lines ourselves. Its trust_env would read ~/.netrc at every request, and fail where that has an
-# entry for the host, for then there are two authorizations.
-_SESSION: Final = {"trust_env": False, "read_bufsize": 2**16}
-
 
 async def load(
     kubeconfig: Path | None = None,
@@ -78,7 +73,7 @@ def default_namespace(
 
 
 async def _from_kubeconfig(named: str, context: str) -> Configuration:
-    configuration = Configuration(host="", client_session_kwargs=_SESSION)
+    configuration = Configuration(host="")
     with _kubeconfig(named):
         await load_kube_config(
             config_file=named,
@@ -117,7 +112,7 @@ def _files(named: str) -> list[Path]:
 
 
 def _from_inside(environ: Mapping[str, str], service_account: Path) -> Configuration:
-    configuration = Configuration(client_session_kwargs=_SESSION)
+    configuration = Configuration()
     loader = InClusterConfigLoader(
         token_filename=str(service_account / "token"),
         cert_filename=str(service_account / "ca.crt"),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
+import aiohttp
 import orjson
 from kubernetes.aio.client.rest import RESTClientObject
 
@@ -15,10 +16,26 @@ from webhook.errors import ClusterError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    import aiohttp
     from kubernetes.aio.client.configuration import Configuration
 
 JSON = "application/json"
+
+
+class _Answer(aiohttp.ClientResponse):
+    """An answer whose connection ends at once when it is given up, wherever that is."""
+
+    def close(self) -> None:
+        """Break the connection off; one that carried a whole answer is in the pool by now."""
+        # A polite end of TLS would wait for the server's, beyond the life of the client.
+        if self.connection and self.connection.transport:
+            self.connection.transport.abort()
+        super().close()
+
+
+# aiohttp's own default. The package asks for 2 MiB a connection, so that one line fits: we split
+# lines ourselves. Its trust_env would read ~/.netrc at every request, and fail where that has an
+# entry for the host, for then there are two authorizations.
+_SESSION: Final = {"trust_env": False, "read_bufsize": 2**16, "response_class": _Answer}
 
 
 class _Connections(RESTClientObject):
@@ -26,6 +43,10 @@ class _Connections(RESTClientObject):
 
     That encodes bodies with the standard library, among other work at each call.
     """
+
+    def __init__(self, configuration: Configuration) -> None:
+        configuration.client_session_kwargs = dict(_SESSION)
+        super().__init__(configuration)
 
     def session(self) -> aiohttp.ClientSession:
         """The open session; opened by the first call, which has an event loop."""
