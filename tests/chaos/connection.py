@@ -9,6 +9,8 @@ from typing import Final, Self
 
 # Below the 90 s after which the API server closes an idle connection.
 _FRESH: Final = 45.0
+# Connections that are opened at once.
+_BATCH: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,12 @@ class Pool:
     def __init__(self, host: str, port: int, context: ssl.SSLContext, name: str) -> None:
         self._where = (host, port, context, name)
         self._idle: list[Connection] = []
+
+    async def fill(self, count: int) -> None:
+        """Open connections until so many are free, a few at a time. Raises OSError."""
+        while (missing := count - len(self._idle)) > 0:
+            batch = (Connection.open(*self._where) for _ in range(min(missing, _BATCH)))
+            self._idle += await asyncio.gather(*batch)
 
     async def ask(self, request: bytes) -> Answer:
         """Ask on a connection that is free, or a new one. Raises OSError or EOFError."""

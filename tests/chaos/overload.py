@@ -30,6 +30,7 @@ TIMES: Final = 5
 OFFERED: Final = "reviews offered"
 DECIDED: Final = "of them decided"
 SHED: Final = "of them shed (503)"
+TURNED_AWAY: Final = "of them turned away at the door"
 UNANSWERED: Final = "of them not answered in time"
 OTHER_ANSWERS: Final = "of them answered otherwise"
 DEAD: Final = "replicas that did not stay up"
@@ -44,16 +45,16 @@ _DEPLOYMENT: Final = Path(__file__).parents[2] / "manifests" / "base" / "webhook
 # As an API server's: 3 s for a review.
 _TIMEOUT: Final = 3.0
 _PATIENCE: Final = 60.0
-# So that whoever offers the load is not the bottleneck, everything is a fifth: of a core, as a CPU
+# So that whoever offers the load is not the bottleneck, everything is a tenth: of a core, as a CPU
 # limit gives it, some of each period and then nothing, and of the requests in flight.
-_RUNS, _RESTS = 0.02, 0.08
-_IN_FLIGHT: Final = 120
+_RUNS, _RESTS = 0.01, 0.09
+_IN_FLIGHT: Final = 60
 _AFTERWARDS: Final = 4.0
 # Callers by whether it is the short form. Their connections stand already: making them is another
 # kind of load, by far the worse.
 _AT_ONCE: Final = {True: 400, False: 800}
 # Enough to keep it busy, and fewer than it may have in flight.
-_CALLERS: Final = 80
+_CALLERS: Final = 40
 
 
 @dataclass
@@ -63,7 +64,8 @@ class _Flood:
     pool: Pool
     request: bytes
     at_once: int
-    answers: Counter[int] = field(default_factory=Counter)
+    # By status, or by what came instead of an answer.
+    answers: Counter[int | str] = field(default_factory=Counter)
     offered: int = 0
     _now: int = 0
 
@@ -113,8 +115,10 @@ class _Flood:
         try:
             async with asyncio.timeout(patience):
                 self.answers[(await self.pool.ask(self.request)).status] += 1
-        except (OSError, EOFError, TimeoutError):
-            self.answers[0] += 1
+        except TimeoutError:
+            self.answers[UNANSWERED] += 1
+        except (OSError, EOFError):
+            self.answers[TURNED_AWAY] += 1
         finally:
             self._now -= 1
 
@@ -148,7 +152,7 @@ def play(stage: Stage) -> Tally:
 
 async def _overload(flood: _Flood, replica: Replica, seconds: float) -> tuple[float, float, float]:
     """What it can do, how many times that was offered, and when the offering ended."""
-    await flood.closed_loop(flood.at_once, 0.1)
+    await flood.pool.fill(flood.at_once)
     await flood.rush(replica)
     with _throttled(replica):
         capacity = await flood.closed_loop(_CALLERS, 3)
@@ -175,8 +179,10 @@ def _count(flood: _Flood, tally: Tally) -> None:
     tally.count(OFFERED, flood.offered)
     tally.count(DECIDED, answers[200])
     tally.count(SHED, answers[503])
-    tally.count(UNANSWERED, answers[0])
-    tally.count(OTHER_ANSWERS, answers.total() - answers[200] - answers[503] - answers[0])
+    for what in (TURNED_AWAY, UNANSWERED):
+        tally.count(what, answers[what])
+    told = (200, 503, TURNED_AWAY, UNANSWERED)
+    tally.count(OTHER_ANSWERS, answers.total() - sum(answers[each] for each in told))
 
 
 @contextmanager

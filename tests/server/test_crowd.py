@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from webhook.server.crowd import Crowd, Reason, Visit
+from webhook.server.crowd import DOOR_SECONDS, Crowd, Reason, Visit
 
 
 class Door:
@@ -104,6 +104,27 @@ def test_who_waits_for_an_answer_is_never_closed(door: Door) -> None:
     assert door.admit()
     assert door.closed(busy[1])
     assert door.crowd.busy == 2
+
+
+def test_who_waited_too_long_at_the_door_is_not_called_in(door: Door) -> None:
+    """The wait for the handshake begins anew for those who are."""
+    visit = door.visit()
+    door.now += DOOR_SECONDS
+    assert door.crowd.call_in(visit)
+    assert visit.since == door.now
+    late = door.visit()
+    door.now += DOOR_SECONDS + 0.1
+    assert not door.crowd.call_in(late)
+    assert door.closed(late)
+    assert door.crowd.connections == 1
+    assert door.ended == ["late"]
+
+
+def test_who_was_closed_at_the_door_is_not_called_in(door: Door) -> None:
+    """Nor counted again."""
+    first, *_ = (door.visit() for _ in range(4))
+    assert not door.crowd.call_in(first)
+    assert door.ended == ["crowded"]
 
 
 def test_who_is_gone_counts_no_more(door: Door) -> None:

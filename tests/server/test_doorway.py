@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import socket
 from asyncio.selector_events import BaseSelectorEventLoop
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from tests.server.serving import HOST, post, running
-from webhook.server.crowd import Crowd
+from webhook.server.crowd import DOOR_SECONDS, Crowd
 
 
 @pytest.mark.parametrize(
@@ -64,3 +66,28 @@ def test_a_client_that_speaks_no_tls_is_sent_away_and_counts_no_more() -> None:
                 pass
         while crowd.connections:
             pass
+
+
+def test_whoever_waited_too_long_at_the_door_is_turned_away_at_once() -> None:
+    """His own time is nearly over: the handshake would be lost work. He counts no more."""
+    ended: list[str] = []
+    late = itertools.count(step=DOOR_SECONDS + 1)
+    crowd = Crowd(1000, clock=lambda: next(late), on_ended=ended.append)
+    with running(crowd=crowd) as server:
+        with socket.create_connection((HOST, server.https_port)) as connection:
+            assert connection.recv(1) == b""
+        while crowd.connections:
+            pass
+    assert ended == ["late"]
+
+
+def test_nobody_is_left_at_the_door_when_it_is_shut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who was accepted and not yet let in has his connection closed, and waits for nothing."""
+    crowd = Crowd(1000)
+    monkeypatch.setattr("webhook.server.doorway._BEGUN", 1)
+    with running(crowd=crowd) as server:
+        waiting = [socket.create_connection((HOST, server.https_port)) for _ in range(50)]
+    for each in waiting:
+        each.settimeout(30)
+        with each, suppress(ConnectionResetError):
+            assert each.recv(1) == b""

@@ -12,10 +12,14 @@ from typing import TYPE_CHECKING, Final, Literal, NoReturn, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Reason: TypeAlias = Literal["slow", "crowded", "large"]
+Reason: TypeAlias = Literal["slow", "late", "crowded", "large"]
 
 # Bytes of all bodies that are being read or decided on. A review has some ten thousand.
 BODY_BYTES: Final = 64 * 1024 * 1024
+# Seconds that a connection waits at the door for its handshake to begin. The API server waits for 3
+# altogether, as the manifests have it: of those that waited half of it the answer still comes in
+# time, and what is done for the others is lost.
+DOOR_SECONDS: Final = 1.5
 # Seconds between two looks for those that have taken too long.
 SWEEP: Final = 1.0
 
@@ -23,7 +27,7 @@ SWEEP: Final = 1.0
 class Visit:
     """One connection, from the moment it is accepted.
 
-    since: when its present wait began: for a handshake, a request, or the rest of one.
+    since: when its present wait began: at the door, for a handshake, a request, or the rest of one.
     deadline: until when that wait may last.
     answered: whether it was ever given an answer.
     busy: whether a whole request has come that is not answered yet: it is never closed then.
@@ -96,6 +100,21 @@ class Crowd:
         visit = Visit(connection, self._clock())
         self._visits.add(visit)
         return visit
+
+    def call_in(self, visit: Visit) -> bool:
+        """Its handshake may begin; False if it was closed meanwhile, or is now: it comes too late.
+
+        So each wait at the door is short. If all waited for their turn, then in a rush everybody
+        would be let in when he has just given up, and nobody would be served.
+        """
+        if visit not in self._visits:
+            return False
+        now = self._clock()
+        if now - visit.since > DOOR_SECONDS:
+            self._end(visit, "late")
+            return False
+        visit.since = now
+        return True
 
     def make_room(self) -> bool:
         """Close the connection that has waited longest; False if all are busy."""

@@ -23,9 +23,11 @@ _GOODBYE_SECONDS: Final = 5.0
 # What asyncio keeps for each TLS connection to read into. A record has 16 KiB, and its own 256 KiB
 # would make a thousand connections 300 MB instead of 70.
 _READ_BYTES: Final = 32 * 1024
-# How many are accepted in one turn of the loop. A rush at the door must not keep those waiting who
-# are in, whose requests a turn may have hundreds of; nor the other way round.
-_AT_ONCE: Final = 16
+# How many are accepted, and with how many a handshake begins, in one turn of the loop. A rush at
+# the door must not keep those waiting who are in, whose requests a turn may have hundreds of; nor
+# the other way round. Handshakes are few at a time, so that each is over soon.
+_ACCEPTED: Final = 64
+_BEGUN: Final = 4
 # Without descriptors or memory for another connection, accepting is tried again so much later.
 _SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _PAUSE: Final = 0.1
@@ -49,44 +51,61 @@ class Doorway:
         self._crowd = crowd
         self._protocol = protocol
         self._tls = tls
+        self._waiting: asyncio.Queue[tuple[Visit, socket.socket]] = asyncio.Queue()
         self._arriving: set[asyncio.Task[None]] = set()
         if tls:
             SSLProtocol.max_size = _READ_BYTES
 
-    async def run(self) -> NoReturn:
-        """Let in until cancelled; who is in the middle of a handshake then is sent away."""
-        loop = asyncio.get_running_loop()
-        sweeping = loop.create_task(self._crowd.run())
-        accepted = 0
+    async def run(self) -> None:
+        """Let in until cancelled; who is at the door or in a handshake then is sent away."""
         try:
-            while True:
-                try:
-                    connection, _ = await loop.sock_accept(self._listening)
-                except OSError as error:
-                    _logger.warning("cannot accept", extra={"error": str(error)})
-                    # Other errors are of one connection, that broke before it was accepted.
-                    if error.errno in _SHORTAGES:
-                        self._crowd.make_room()
-                    await asyncio.sleep(_PAUSE)
-                    continue
-                self._welcome(connection, loop)
-                accepted += 1
-                if accepted % _AT_ONCE == 0:
-                    # To accept does not wait while somebody is at the door: let the loop turn.
-                    await asyncio.sleep(0)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._crowd.run())
+                group.create_task(self._accept())
+                group.create_task(self._let_in())
         finally:
-            sweeping.cancel()
+            while not self._waiting.empty():
+                self._waiting.get_nowait()[1].close()
             for task in self._arriving:
                 task.cancel()
 
-    def _welcome(self, connection: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
-        visit = self._crowd.admit(connection)
-        if visit is None:
-            connection.close()
-            return
-        task = loop.create_task(self._arrive(connection, visit, loop))
-        self._arriving.add(task)
-        task.add_done_callback(self._arriving.discard)
+    async def _accept(self) -> NoReturn:
+        loop = asyncio.get_running_loop()
+        accepted = 0
+        while True:
+            try:
+                connection, _ = await loop.sock_accept(self._listening)
+            except OSError as error:
+                _logger.warning("cannot accept", extra={"error": str(error)})
+                # Other errors are of one connection, that broke before it was accepted.
+                if error.errno in _SHORTAGES:
+                    self._crowd.make_room()
+                await asyncio.sleep(_PAUSE)
+                continue
+            if visit := self._crowd.admit(connection):
+                self._waiting.put_nowait((visit, connection))
+            else:
+                connection.close()
+            accepted += 1
+            if accepted % _ACCEPTED == 0:
+                # To accept does not wait while somebody is at the door: let the loop turn.
+                await asyncio.sleep(0)
+
+    async def _let_in(self) -> NoReturn:
+        loop = asyncio.get_running_loop()
+        begun = 0
+        while True:
+            visit, connection = await self._waiting.get()
+            if not self._crowd.call_in(visit):
+                connection.close()
+                continue
+            task = loop.create_task(self._arrive(connection, visit, loop))
+            self._arriving.add(task)
+            task.add_done_callback(self._arriving.discard)
+            begun += 1
+            if begun % _BEGUN == 0:
+                # As above.
+                await asyncio.sleep(0)
 
     async def _arrive(
         self, connection: socket.socket, visit: Visit, loop: asyncio.AbstractEventLoop

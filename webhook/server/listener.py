@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import socket
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
 
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 
-# Connections that wait to be accepted while the loop is busy. Not more than are served in half a
-# second: whoever waits longer has given up by then, and a handshake with him is lost work. The
+# Connections that wait to be accepted while the loop is busy: tenths of a second at most. The
 # kernel has those beyond try again after a second.
 BACKLOG: Final = 256
 # Connections to the plain port: a kubelet's, and those of whoever scrapes.
@@ -181,7 +180,7 @@ class _Server(uvicorn.Server):
         self._finish_seconds = finish_seconds
         self._crowd = crowd
         self._callers = callers
-        self._doors: list[asyncio.Task[NoReturn]] = []
+        self._doors: list[asyncio.Task[None]] = []
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -236,7 +235,7 @@ class _Server(uvicorn.Server):
             callers=self._callers,
         )
 
-    def _shut(self, _door: asyncio.Task[NoReturn]) -> None:
+    def _shut(self, _door: asyncio.Task[None]) -> None:
         # Nobody comes in any more, be it by a bug: then the process has to go.
         self.should_exit = True
 

@@ -53,7 +53,8 @@ class Metrics(Exposition):
         )
         self._connections_ended = Counter(
             "fairlead_connections_ended",
-            "Connections closed by us: slow, crowded (too many), large (too much in bodies).",
+            "Connections closed by us: slow, late (waited too long for a handshake), crowded (too"
+            " many), large (too much in bodies).",
             ["reason"],
             registry=self.registry,
         )
