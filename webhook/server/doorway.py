@@ -82,30 +82,37 @@ class Doorway:
                     self._crowd.make_room()
                 await asyncio.sleep(_PAUSE)
                 continue
-            if visit := self._crowd.admit(connection):
-                self._waiting.put_nowait((visit, connection))
-            else:
-                connection.close()
+            self._queue(connection)
             accepted += 1
             if accepted % _ACCEPTED == 0:
                 # To accept does not wait while somebody is at the door: let the loop turn.
                 await asyncio.sleep(0)
 
+    def _queue(self, connection: socket.socket) -> None:
+        if visit := self._crowd.admit(connection):
+            self._waiting.put_nowait((visit, connection))
+        else:
+            connection.close()
+
     async def _let_in(self) -> NoReturn:
-        loop = asyncio.get_running_loop()
         begun = 0
         while True:
-            visit, connection = await self._waiting.get()
-            if not self._crowd.call_in(visit):
-                connection.close()
-                continue
-            task = loop.create_task(self._arrive(connection, visit, loop))
-            self._arriving.add(task)
-            task.add_done_callback(self._arriving.discard)
-            begun += 1
-            if begun % _BEGUN == 0:
+            # No name of ours holds the last one while the next is waited for.
+            begun += self._begin(*await self._waiting.get())
+            if begun == _BEGUN:
+                begun = 0
                 # As above.
                 await asyncio.sleep(0)
+
+    def _begin(self, visit: Visit, connection: socket.socket) -> bool:
+        if not self._crowd.call_in(visit):
+            connection.close()
+            return False
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(self._arrive(connection, visit, loop))
+        self._arriving.add(task)
+        task.add_done_callback(self._arriving.discard)
+        return True
 
     async def _arrive(
         self, connection: socket.socket, visit: Visit, loop: asyncio.AbstractEventLoop
