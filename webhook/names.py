@@ -44,6 +44,10 @@ SERVING_SECRET: Final = "fairlead-webhook-tls"  # noqa: S105 (a name)
 # Who owns the field caBundle by server-side apply, and who everything else that `install` applies.
 CERTIFICATES_MANAGER: Final = "fairlead-certificates"
 INSTALL_MANAGER: Final = "fairlead-install"
+# Annotation of a webhook configuration by which cert-manager's cainjector writes the caBundle.
+INJECTED_BY_CERT_MANAGER: Final = "cert-manager.io/inject-ca-from"
+# And of a Secret that cert-manager writes: the name of its Certificate.
+MADE_BY_CERT_MANAGER: Final = "cert-manager.io/certificate-name"
 # Annotation of either Secret: renew what it holds. `fairlead certs rotate` sets it, to the time.
 ROTATE: Final = f"{GROUP}/rotate"
 # Annotations of the webhook configuration while `fairlead disable` is in force: until when
@@ -62,6 +66,11 @@ RUN_AUTHORS_GUARD: Final = "fairlead-run-authors"
 # The resource of the Run kind.
 RUN_KIND: Final = "Run"
 RUNS: Final = "runs"
+# The resources of the kinds that policies are written in; cluster-scoped.
+POLICY_KIND: Final = "PlacementPolicy"
+PLACEMENT_POLICIES: Final = "placementpolicies"
+CLASS_KIND: Final = "CapacityClass"
+CAPACITY_CLASSES: Final = "capacityclasses"
 
 KINDS: Final = ("experiment", "job", "build", "notebook", "tensorboard", "service", "core")
 DEFAULT_KIND: Final = "job"
