@@ -128,9 +128,13 @@ class Site:
 
     def ask_to_rotate(self, name: str) -> None:
         """As `fairlead certs rotate` does."""
+        self.annotate(name, names.ROTATE, self.now.isoformat())
+
+    def annotate(self, name: str, key: str, value: str) -> None:
+        """Set an annotation of a Secret."""
         secret = self.secret(name)
         assert secret
-        secret["metadata"].setdefault("annotations", {})[names.ROTATE] = self.now.isoformat()
+        secret["metadata"].setdefault("annotations", {})[key] = value
         self._replace(self.installation.secret(name), secret)
 
     def wipe(self) -> None:

@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from tests.cluster.keepers import ENTRIES, REPLICAS, Site
 from tests.cluster.rooms import Json
+from webhook import names
 from webhook.cli.certs import command
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
@@ -215,6 +216,17 @@ def test_rotate_that_nobody_takes_up_says_what_is_missing(certs: Certs) -> None:
     assert result.exit_code == 1
     assert "waiting for the controller to take it up" in result.stdout
     assert "--certificates" in str(result.exception)
+
+
+def test_rotate_does_not_ask_for_what_cert_manager_keeps(site: Site, certs: Certs) -> None:
+    """Nobody would take it up; it says who does, and leaves no request behind."""
+    site.annotate(site.installation.serving, names.MADE_BY_CERT_MANAGER, "served")
+    result = certs("rotate", "--wait")
+    assert result.exit_code == 1
+    assert f"cmctl -n {site.installation.namespace} renew served" in str(result.exception)
+    kept = site.secret(site.installation.serving)
+    assert kept
+    assert names.ROTATE not in kept["metadata"]["annotations"]
 
 
 def test_without_the_secret_or_the_right_rotate_says_so(

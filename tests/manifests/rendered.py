@@ -24,8 +24,10 @@ def rendered(kubectl: Path) -> Mapping[str, list[Json]]:
 
 def write(kubectl: Path) -> None:
     """Write every file, and take away what is of no overlay."""
+    found = rendered(kubectl)
     RENDERED.mkdir(parents=True, exist_ok=True)
     for stale in RENDERED.iterdir():
-        stale.unlink()
-    for name, objects in rendered(kubectl).items():
+        if stale.name not in found:
+            stale.unlink()
+    for name, objects in found.items():
         (RENDERED / name).write_text(written("manifests", *objects))

@@ -16,6 +16,7 @@ from tests.installation.doctor.seen_things import (
     days,
     seen,
 )
+from webhook import names
 from webhook.installation.doctor.certificates import certificates, trust
 from webhook.installation.doctor.findings import Finding
 from webhook.interception import webhooks
@@ -48,6 +49,17 @@ def test_an_authority_that_expired_is_told() -> None:
     """Beside the leaf that it cannot outlive."""
     said = [finding.what for finding in certificates(seen(now=NOW + days(400)))]
     assert any("the authority CN=fairlead expired on 2027-03-01" in each for each in said)
+
+
+def test_under_cert_manager_the_cures_are_its_own() -> None:
+    """`fairlead certs rotate` would do nothing: nobody of ours looks at the Secret."""
+    found = configuration()
+    found["metadata"]["annotations"] = {names.INJECTED_BY_CERT_MANAGER: "fairlead-system/x"}
+    expired, *_ = certificates(seen(configuration=found, now=NOW + days(40)))
+    assert expired.cure.startswith("cmctl -n fairlead-system renew fairlead-webhook; kubectl")
+    garbled = seen(configuration=found, serving={"tls.crt": b"garbled"})
+    (finding,) = certificates(garbled)
+    assert finding.cure.endswith("cert-manager makes it anew")
 
 
 def test_a_leaf_that_cannot_be_read_is_made_anew_by_the_cure() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.installation.doctor.seen_things import NOW, configuration, days, seen
 from webhook import names
+from webhook.guards import stamp
 from webhook.installation.doctor.interception import interception, marked_namespaces, selectors
 from webhook.interception import webhooks
 from webhook.sources import SOURCES
@@ -103,8 +104,29 @@ def test_a_guard_makes_a_fail_open_known() -> None:
         "note",
         "warning",
     }
-    guarded = seen(configuration=found, guards=[{}])
+    guards = stamp.documents(found["webhooks"], deny=False)[1:]
+    guarded = seen(configuration=found, guards=guards)
     assert {each.severity for each in interception(guarded)} == {"note"}
+
+
+def test_a_source_without_its_guard_is_named() -> None:
+    """Its component was added, and the guard's beside it was not."""
+    found = configuration(failurePolicy="Ignore")
+    *_, last = found["webhooks"]
+    guards = stamp.documents(found["webhooks"][:-1], deny=True)[1:]
+    (warned,) = (
+        each
+        for each in interception(seen(configuration=found, guards=guards))
+        if each.severity == "warning"
+    )
+    assert warned.what.startswith(f"{last['name']}: failurePolicy is Ignore, and no guard")
+
+
+def test_guards_that_could_not_be_read_are_not_missed() -> None:
+    """That they could not be read is said by itself."""
+    found = configuration(failurePolicy="Ignore")
+    unread = seen(configuration=found, unread={"the guards": "forbidden"})
+    assert {each.severity for each in interception(unread)} == {"note"}
 
 
 def test_a_namespace_is_marked_by_one_value_only() -> None:

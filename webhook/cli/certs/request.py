@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from certs.bundle import same
 from certs.rotation import phase
@@ -35,9 +35,8 @@ async def ask(
     """Set the annotation; how things were before it. Raises NotRotated, ClusterError."""
     name = installation.authority if authority else installation.serving
     before = await look(client, installation)
-    patch = {"metadata": {"annotations": {names.ROTATE: to_second(now)}}}
     try:
-        await client.patch(installation.secret(name), patch, "merge")
+        kept = await _annotate(client, installation, name, to_second(now))
     except ClusterError as error:
         if error.status == HTTPStatus.NOT_FOUND:
             raise NotRotated(
@@ -50,7 +49,21 @@ async def ask(
                 f"{error}. Whoever may patch this Secret may rotate: ask an administrator"
             ) from None
         raise
+    annotations = kept["metadata"].get("annotations") or {}
+    if certificate := annotations.get(names.MADE_BY_CERT_MANAGER):
+        await _annotate(client, installation, name, None)
+        raise NotRotated(
+            f"cert-manager keeps the Secret {name}, and no controller of Fairlead's looks at it:"
+            f" `cmctl -n {installation.namespace} renew {certificate}` has it made anew"
+        )
     return before
+
+
+async def _annotate(
+    client: Client, installation: Installation, name: str, value: str | None
+) -> dict[str, Any]:
+    patch = {"metadata": {"annotations": {names.ROTATE: value}}}
+    return await client.patch(installation.secret(name), patch, "merge")
 
 
 async def progress(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cryptography import x509
 
@@ -19,50 +19,74 @@ from webhook.installation.doctor.findings import Finding, error, warning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import datetime
 
     from webhook.installation.doctor.seen import Seen
 
 _SECRET: Final = f"Secret {names.NAMESPACE}/{names.SERVING_SECRET}"
 # The one name that the API server checks (client-go's webhook resolver).
 SERVER_NAME: Final = f"{names.WEBHOOK}.{names.NAMESPACE}.svc"
-_LOGS: Final = f"kubectl -n {names.NAMESPACE} logs deployment/{names.CONTROLLER} | grep certificate"
+
+
+class _Cures(NamedTuple):
+    """What to do, by who keeps the certificates: who makes and publishes, and where he says why."""
+
+    keeper: str
+    renew: str
+    why: str
+
+
+_OWN: Final = _Cures(
+    "the controller",
+    "fairlead certs rotate",
+    f"kubectl -n {names.NAMESPACE} logs deployment/{names.CONTROLLER} | grep certificate",
+)
+_CERT_MANAGER: Final = _Cures(
+    "cert-manager",
+    f"cmctl -n {names.NAMESPACE} renew {names.WEBHOOK}",
+    f"kubectl -n {names.NAMESPACE} describe certificates,certificaterequests",
+)
+
+
+def _cures(seen: Seen) -> _Cures:
+    return _CERT_MANAGER if seen.by_cert_manager else _OWN
 
 
 def certificates(seen: Seen) -> Iterator[Finding]:
     """The leaf that is served can be read, has the right name, and lives long enough."""
     if not seen.in_cluster or "the serving Secret" in seen.unread:
         return
+    cures = _cures(seen)
     if seen.serving is None:
-        yield error(f"there is no {_SECRET}: the webhook has nothing to serve with", _LOGS)
+        yield error(f"there is no {_SECRET}: the webhook has nothing to serve with", cures.why)
         return
     try:
         leaf = read_certificate(seen.serving.get(CERTIFICATE, b""))
     except CertificateError as problem:
         yield error(
             f"{_SECRET}: {problem}",
-            f"kubectl -n {names.NAMESPACE} delete secret {names.SERVING_SECRET}: the controller "
+            f"kubectl -n {names.NAMESPACE} delete secret {names.SERVING_SECRET}: {cures.keeper} "
             "makes it anew",
         )
         return
-    yield from _life("the serving certificate", leaf, seen.now)
+    yield from _life("the serving certificate", leaf, seen)
     if SERVER_NAME not in _names(leaf):
         yield error(
             f"the serving certificate is not for {SERVER_NAME}, which the API server checks",
-            "fairlead certs rotate",
+            cures.renew,
         )
     bundle = read_bundle(seen.serving.get(BUNDLE, b""))
     if bundle and signer(leaf, bundle) is None:
         yield error(
             "the serving certificate is by none of the authorities beside it",
-            "fairlead certs rotate",
+            cures.renew,
         )
     for authority in bundle:
-        yield from _life(f"the authority {authority.subject.rfc4514_string()}", authority, seen.now)
+        yield from _life(f"the authority {authority.subject.rfc4514_string()}", authority, seen)
 
 
 def trust(seen: Seen) -> Iterator[Finding]:
     """Each entry of the webhook configuration has the same bundle, and it vouches for the leaf."""
+    cures = _cures(seen)
     behind = [each for each in seen.entries if "service" in each["clientConfig"]]
     texts: dict[str, str] = {}
     for entry in behind:
@@ -70,19 +94,20 @@ def trust(seen: Seen) -> Iterator[Finding]:
         if not text:
             yield error(
                 f"{entry['name']} has no caBundle: the API server cannot believe the webhook",
-                f"the controller writes it within seconds: {_LOGS}",
+                f"{cures.keeper} writes it within seconds: {cures.why}",
             )
         else:
             texts[entry["name"]] = text
     if len(set(texts.values())) > 1:
         yield warning(
             f"the caBundles of {', '.join(texts)} differ",
-            f"the controller writes one to all within seconds: {_LOGS}",
+            f"{cures.keeper} writes one to all within seconds: {cures.why}",
         )
     yield from _untrusted(seen, texts)
 
 
 def _untrusted(seen: Seen, texts: dict[str, str]) -> Iterator[Finding]:
+    cures = _cures(seen)
     try:
         leaf = read_certificate((seen.serving or {}).get(CERTIFICATE, b""))
     except CertificateError:
@@ -95,26 +120,25 @@ def _untrusted(seen: Seen, texts: dict[str, str]) -> Iterator[Finding]:
         if signer(leaf, bundle) is None:
             yield error(
                 f"the caBundle of {name} does not vouch for the serving certificate",
-                f"the controller writes it anew within seconds: {_LOGS}",
+                f"{cures.keeper} writes it anew within seconds: {cures.why}",
             )
 
 
-def _life(what: str, certificate: x509.Certificate, now: datetime) -> Iterator[Finding]:
+def _life(what: str, certificate: x509.Certificate, seen: Seen) -> Iterator[Finding]:
+    cures = _cures(seen)
     end = certificate.not_valid_after_utc
     begin = certificate.not_valid_before_utc
-    if now >= end:
-        yield error(
-            f"{what} expired on {end:%Y-%m-%d %H:%M} UTC", f"fairlead certs rotate; {_LOGS}"
-        )
-    elif now < begin:
+    if seen.now >= end:
+        yield error(f"{what} expired on {end:%Y-%m-%d %H:%M} UTC", f"{cures.renew}; {cures.why}")
+    elif seen.now < begin:
         yield error(
             f"{what} is not valid before {begin:%Y-%m-%d %H:%M} UTC: whose clock is wrong?",
-            "see to the clocks of the nodes, then fairlead certs rotate",
+            f"see to the clocks of the nodes, then {cures.renew}",
         )
-    elif now > renewal_time(certificate) + (end - begin) / 10:
+    elif seen.now > renewal_time(certificate) + (end - begin) / 10:
         yield warning(
             f"{what} expires on {end:%Y-%m-%d %H:%M} UTC, and should have been renewed by now",
-            _LOGS,
+            cures.why,
         )
 
 

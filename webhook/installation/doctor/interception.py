@@ -13,7 +13,7 @@ from webhook.interception import EXCLUDED_NAMESPACES
 from webhook.placement.label_values import satisfiable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from webhook.installation.doctor.seen import Seen
 
@@ -37,10 +37,17 @@ def interception(seen: Seen) -> Iterator[Finding]:
     yield from _disabled(seen)
     for entry in seen.entries:
         yield from _fields(entry)
-    if any(each["failurePolicy"] == "Ignore" for each in seen.entries) and not seen.guards:
+    unguarded = [
+        each["name"]
+        for each in seen.entries
+        if each.get("failurePolicy") == "Ignore" and not any(map(_guards(each), seen.guards))
+    ]
+    if unguarded and "the guards" not in seen.unread:
         yield warning(
-            "failurePolicy is Ignore, and no guard tells of pods that it lets through",
-            "fairlead install --overlay fail-open-guarded",
+            f"{', '.join(unguarded)}: failurePolicy is Ignore, and no guard tells of the pods that "
+            "it lets through",
+            "fairlead install --overlay fail-open-guarded, with the same sources as now; with "
+            "kustomize, the guard-stamp component beside each source",
         )
 
 
@@ -62,6 +69,18 @@ def selectors(seen: Seen) -> Iterator[Finding]:
                     "could wait for the webhook",
                     "fairlead install writes selectors that leave it out",
                 )
+
+
+def _guards(entry: Json) -> Callable[[Json], bool]:
+    """Whether a binding of the guard is for the pods of this entry: it has the same selectors."""
+    selected = [entry.get(each) or {} for each in ("namespaceSelector", "objectSelector")]
+
+    def same(binding: Json) -> bool:
+        resources = (binding.get("spec") or {}).get("matchResources") or {}
+        found = [resources.get(each) or {} for each in ("namespaceSelector", "objectSelector")]
+        return found in (selected, [{}, {}])
+
+    return same
 
 
 def _disabled(seen: Seen) -> Iterator[Finding]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from webhook import names
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
@@ -90,3 +92,9 @@ class Seen:
     def in_cluster(self) -> bool:
         """Whether the webhook is meant to run in the cluster, behind its Service."""
         return not self.entries or any("service" in each["clientConfig"] for each in self.entries)
+
+    @property
+    def by_cert_manager(self) -> bool:
+        """Whether cert-manager, and not our controller, keeps the certificates."""
+        metadata = (self.configuration or {}).get("metadata") or {}
+        return names.INJECTED_BY_CERT_MANAGER in (metadata.get("annotations") or {})
