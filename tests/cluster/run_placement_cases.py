@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.cluster.run_rule_cases import Case, in_each_layer
-from webhook.run.crd.placement_rules import TOO_DEEP
+from webhook.crd.placement_rules import TOO_DEEP
 
 Json = dict[str, Any]
 VALUES = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.run.crd.rule import Rule
+from webhook.crd.rule import Rule
 from webhook.run.model import RunSpec
 
 # What may be changed at any time.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook import names
+from webhook.crd.placement_rules import PLACEMENT
+from webhook.crd.rule import Rule, literal
 from webhook.placement.schema.syntax import MAX_NAME
 from webhook.run.crd.fixed import FIXED
-from webhook.run.crd.placement_rules import PLACEMENT
-from webhook.run.crd.rule import Rule, literal
 from webhook.run.model import DEFAULT_ROLE, SERVING
 from webhook.run.roles import ROLES, Roles
 

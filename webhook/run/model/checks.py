@@ -8,6 +8,7 @@ from typing import Any
 
 from webhook import names
 from webhook.placement.schema.base import Problem, guess, shown
+from webhook.placement.schema.limits import long_lists
 from webhook.placement.schema.syntax import MAX_NAME
 from webhook.run.roles import ROLES, Roles
 
@@ -15,9 +16,6 @@ from webhook.run.roles import ROLES, Roles
 SERVING = frozenset({"notebook", "tensorboard", "service"})
 FINISHING = ("experiment", "job", "build")
 DEFAULT_ROLE = "master"
-
-# Of each list of objects in an environment; the API server's rules reckon with it.
-MAX_LISTED = 64
 
 _GOES_WITH_SERVING = "goes with the kinds notebook, tensorboard and service only; remove it"
 _GOES_WITH_FINISHING = "goes with the kinds experiment, job and build only; remove it"
@@ -103,18 +101,7 @@ def index_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
 def environment_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
     """Whether a layer's lists of objects, in environment and resources, are not too long."""
     for part in ("environment", "resources"):
-        yield from _long_lists(given.get(part), (part,))
-
-
-def _long_lists(value: object, at: tuple[str | int, ...]) -> Iterator[Problem]:
-    if isinstance(value, dict):
-        for key, child in value.items():
-            yield from _long_lists(child, (*at, key))
-    elif isinstance(value, list):
-        if len(value) > MAX_LISTED and isinstance(value[0], dict):
-            yield Problem(at, f"want at most {MAX_LISTED} items, not {len(value)}")
-        for index, child in enumerate(value):
-            yield from _long_lists(child, (*at, index))
+        yield from long_lists(given.get(part), (part,))
 
 
 def name_problems(given: Mapping[str, Any]) -> Iterator[Problem]:

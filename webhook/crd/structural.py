@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from webhook.run.crd.rule import Rule
+    from webhook.crd.rule import Rule
 
 Json = dict[str, Any]
 
@@ -31,7 +31,16 @@ _KEPT: Final = (
 )
 # What rules say (`anyOf`, `if`), or what a schema of Kubernetes says without words: unknown fields
 # are refused or dropped.
-_DROPPED: Final = ("title", "additionalProperties", "anyOf", "if", "then", "propertyNames")
+_DROPPED: Final = (
+    "title",
+    "additionalProperties",
+    "anyOf",
+    "oneOf",
+    "if",
+    "then",
+    "propertyNames",
+)
+_RULES: Final = "x-kubernetes-validations"
 _MOST_EXACT: Final = 2**53
 _HANDLED: Final = ("$ref", "const", "exclusiveMaximum", "items", "properties", "patternProperties")
 # Without a type: rules that compare such values compare all of them. Of an object with unknown
@@ -42,8 +51,9 @@ _OPAQUE: Final = {"x-kubernetes-preserve-unknown-fields": True}
 class Structural:
     """Turns the parts of one JSON Schema with `$defs` into structural schemas.
 
-    `rules` are added by the name of the definition that they are about, `lists` by that name and
-    the field's. Below the definition `shallow` there are no rules for those in `too_deep`.
+    `rules` are added by the name of the definition that they are about, or for the items of one
+    list by that name and the field's ("Class.field"); `lists` are added by both names. Below the
+    definition `shallow` there are no rules for those in `too_deep`.
     Raises ValueError for what a structural schema has no word for.
     """
 
@@ -69,9 +79,14 @@ class Structural:
         schema = self._schema(self._definitions[name])
         for field, value in schema.get("properties", {}).items():
             value.update(self._lists.get((name, field), {}))
-        if name in self._rules:
-            schema["x-kubernetes-validations"] = [rule.schema() for rule in self._rules[name]]
+            self._rule(value.get("items"), f"{name}.{field}")
+        self._rule(schema, name)
         return schema
+
+    def _rule(self, schema: Json | None, name: str) -> None:
+        if schema is not None and name in self._rules:
+            written = [rule.schema() for rule in self._rules[name]]
+            schema[_RULES] = [*schema.get(_RULES, ()), *written]
 
     def _schema(self, node: Json) -> Json:
         node = _without_null(node)

@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from webhook.run.crd.rule import Rule
-from webhook.run.crd.run_rules import single_roles
-from webhook.run.crd.structural import Structural
-from webhook.run.roles import Roles
+from webhook.crd.rule import Rule
+from webhook.crd.structural import Structural
 
 Json = dict[str, Any]
 
@@ -125,14 +123,3 @@ def test_rules_and_limits_stand_where_their_class_does() -> None:
     ]
     assert "x-kubernetes-validations" not in low
     assert high["properties"]["list"]["maxItems"] == low["properties"]["list"]["maxItems"] == 5
-
-
-def test_a_role_that_is_single_here_and_not_there_is_an_error() -> None:
-    """One rule speaks of the single roles of all frameworks."""
-    table: dict[str | None, Roles] = {
-        "tensorflow": Roles(("master", "worker"), frozenset({"master"}), (), (), 1),
-        "mpi": Roles(("master",), frozenset(), (), (), 1),
-    }
-
-    with pytest.raises(ValueError, match="mpi has several master, others have one"):
-        single_roles(table)

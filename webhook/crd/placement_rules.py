@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.run.crd.rule import Rule
+from webhook.crd.rule import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,0 +1,19 @@
+"""What a rule about all frameworks together rests on."""
+
+from __future__ import annotations
+
+import pytest
+
+from webhook.run.crd.run_rules import single_roles
+from webhook.run.roles import Roles
+
+
+def test_a_role_that_is_single_here_and_not_there_is_an_error() -> None:
+    """One rule speaks of the single roles of all frameworks."""
+    table: dict[str | None, Roles] = {
+        "tensorflow": Roles(("master", "worker"), frozenset({"master"}), (), (), 1),
+        "mpi": Roles(("master",), frozenset(), (), (), 1),
+    }
+
+    with pytest.raises(ValueError, match="mpi has several master, others have one"):
+        single_roles(table)
