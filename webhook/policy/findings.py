@@ -18,6 +18,8 @@ class Finding:
     Lines and columns count from 1, columns in characters. `path` is as `path_text` writes it, and
     empty where the text is no document. As text, as compilers write it:
     `spot.yaml:17:19: spec.overrides.tolerations[0].operator: 'Exist' is not one of Exists, Equal`.
+    An object of a cluster has no lines: line and column are 0, `file` is its resource and name, and
+    the text is `placementpolicies/spot: spec.priority: want a whole number, not 'high'`.
     """
 
     file: str
@@ -30,7 +32,8 @@ class Finding:
     def __str__(self) -> str:
         mark = "warning: " if self.severity == "warning" else ""
         path = f"{self.path}: " if self.path else ""
-        return f"{self.file}:{self.line}:{self.column}: {mark}{path}{self.message}"
+        place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        return f"{place}: {mark}{path}{self.message}"
 
 
 def path_text(path: Path) -> str:

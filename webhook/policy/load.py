@@ -1,4 +1,4 @@
-"""From files to a policy set, or to everything that is wrong with them."""
+"""From documents to a policy set, or to everything that is wrong with them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.policy.findings import Finding
+    from webhook.policy.model import PolicyDocument
+    from webhook.policy.reader import Documents
 
 
 class Loaded(NamedTuple):
@@ -27,7 +29,11 @@ def load(files: Mapping[str, bytes]) -> Loaded:
 
     Raises InvalidDocuments with every finding, warnings included, if one of them is an error.
     """
-    documents = source.parse(files)
+    return compiled(source.parse(files))
+
+
+def compiled(documents: Documents[PolicyDocument]) -> Loaded:
+    """The policy set of documents that were read, from wherever. Raises as `load` does."""
     good = documents.documents
     # A class that is there but wrong is reported at the class, and not where it is named too.
     named = documents.broken | {(d.model.kind, d.model.name) for d in good}

@@ -94,12 +94,17 @@ def read(files: Mapping[str, bytes], forms: Forms[M]) -> Documents[M]:
     reader = _Reader(forms)
     for name in sorted(files):
         reader.read_file(name, files[name])
-    return Documents(
-        tuple(reader.documents),
-        tuple(sorted(set(reader.findings))),
-        frozenset(reader.broken),
-        tuple(reader.foreign),
-    )
+    return reader.found()
+
+
+def read_one(place: str, root: nodes.Node, forms: Forms[M]) -> Documents[M]:
+    """Reads the one document of which `root` is the tree; never raises.
+
+    `place` stands for the file's name in what is found.
+    """
+    reader = _Reader(forms)
+    reader.read_document(place, root, (), sound=True)
+    return reader.found()
 
 
 @dataclass(slots=True)
@@ -109,6 +114,15 @@ class _Reader(Generic[M]):
     findings: list[Finding] = field(default_factory=list)
     broken: set[tuple[str, str]] = field(default_factory=set)
     foreign: list[Foreign] = field(default_factory=list)
+
+    def found(self) -> Documents[M]:
+        """What was read by now."""
+        return Documents(
+            tuple(self.documents),
+            tuple(sorted(set(self.findings))),
+            frozenset(self.broken),
+            tuple(self.foreign),
+        )
 
     def read_file(self, file: str, content: bytes) -> None:
         """Every document of one file."""
@@ -141,7 +155,7 @@ class _Reader(Generic[M]):
             place = nodes.locate(tree.root, ("items",))
             self._fault(file, place, "want a list of documents", ("items",))
         for node, prefix in ours:
-            self._read_document(file, node, prefix, sound=not tree.faults)
+            self.read_document(file, node, prefix, sound=not tree.faults)
 
     def _passed_over(self, file: str, node: nodes.Node) -> bool:
         data = nodes.value(node)
@@ -150,7 +164,7 @@ class _Reader(Generic[M]):
         self.foreign.append(Foreign(file, node.place[0], str(data.get("kind")), _name(data)))
         return True
 
-    def _read_document(self, file: str, node: nodes.Node, prefix: Path, *, sound: bool) -> None:
+    def read_document(self, file: str, node: nodes.Node, prefix: Path, *, sound: bool) -> None:
         """One document; `sound` says that there are no faults in its text."""
         model, wrong = judge(node, self.forms)
         self.findings += [

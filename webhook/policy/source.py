@@ -1,4 +1,4 @@
-"""Policy files to documents: every document of every file, and everything that is wrong."""
+"""Policy files and objects to documents: every one of them, and everything that is wrong."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.policy.model import PolicyDocument
+    from webhook.policy.nodes import Node
 
     Document: TypeAlias = reader.Document[PolicyDocument]
 
@@ -24,3 +25,8 @@ _POLICIES: Final[Forms[PlacementPolicy | CapacityClass]] = Forms(
 def parse(files: Mapping[str, bytes]) -> reader.Documents[PolicyDocument]:
     """Reads policy files, YAML or JSON, by name; never raises, whatever is in them."""
     return reader.read(files, _POLICIES)
+
+
+def parse_object(place: str, root: Node) -> reader.Documents[PolicyDocument]:
+    """Reads one object of a cluster, given as a tree; `place` is its resource and name."""
+    return reader.read_one(place, root, _POLICIES)
