@@ -1,0 +1,240 @@
+"""Policies and classes of a cluster, from an API server that is not always there."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+
+from tests.kube.fake_api import Answer, FakeApi, Request, client_of, fake_api, until
+from webhook.cli.cluster_policies import read_policies
+from webhook.errors import ClusterError, InvalidDocuments
+from webhook.kube.policy_objects import GROUP, PolicyObjects, read_objects
+from webhook.policy.load import load
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from pathlib import Path
+
+POLICIES, CLASSES = f"{GROUP}/placementpolicies", f"{GROUP}/capacityclasses"
+POOL = {"defaults": {"nodeSelector": {"pool": "a"}}}
+FILE = b"""
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: p}
+spec: {defaults: {nodeSelector: {pool: a}}}
+"""
+
+
+def seen(name: str, version: int, spec: Any = POOL, **more: Any) -> dict[str, Any]:
+    """An object as a list has it: without its kind."""
+    metadata = {"name": name, "resourceVersion": str(version), "managedFields": [{"time": version}]}
+    return {"metadata": metadata, "spec": spec, **more}
+
+
+def page(*items: dict[str, Any], version: int = 1) -> dict[str, Any]:
+    """A whole list."""
+    return {"metadata": {"resourceVersion": str(version)}, "items": list(items)}
+
+
+@asynccontextmanager
+async def watching(
+    folder: Path, answer: Callable[[Request, Answer], Awaitable[None]]
+) -> AsyncIterator[tuple[PolicyObjects, FakeApi]]:
+    """Both collections, followed."""
+    async with fake_api(answer) as api, client_of(api, folder) as client:
+        watched = PolicyObjects(client)
+        task = asyncio.create_task(watched.run())
+        try:
+            yield watched, api
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+
+async def _for_ever() -> None:
+    await asyncio.Event().wait()
+
+
+async def open_watch(to: Answer) -> None:
+    """A watch in which nothing happens."""
+    await to.begin()
+    await _for_ever()
+
+
+def test_a_cluster_s_set_is_that_of_the_same_documents_in_files(tmp_path: Path) -> None:
+    """Whatever the API server adds to an object."""
+
+    async def answer(request: Request, to: Answer) -> None:
+        items = [seen("p", 7, status={"conditions": []})] if request.path == POLICIES else []
+        await to.json(page(*items))
+
+    async def main() -> str:
+        async with fake_api(answer) as api, client_of(api, tmp_path) as client:
+            return (await read_policies(client)).policies.hash
+
+    assert asyncio.run(main()) == load({"p.yaml": FILE}).policies.hash
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        (404, "kubectl apply -f manifests/crds/placementpolicies.fairlead.dev.yaml"),
+        (403, "give this account list and watch of placementpolicies, capacityclasses"),
+        (500, "as the test wants it"),
+    ],
+)
+def test_what_cannot_be_read_says_the_cure(tmp_path: Path, code: int, says: str) -> None:
+    """Read once, or watched: then it is not synced."""
+
+    async def answer(_request: Request, to: Answer) -> None:
+        await to.status(code, "X", "as the test wants it")
+
+    async def main() -> None:
+        async with fake_api(answer) as api, client_of(api, tmp_path) as client:
+            with pytest.raises(ClusterError, match=says) as caught:
+                await read_objects(client)
+            assert caught.value.status == code
+        async with watching(tmp_path, answer) as (watched, _):
+            await until(lambda: says in watched.trouble())
+            assert not watched.synced
+
+    asyncio.run(main())
+
+
+def test_garbage_objects_are_findings_at_their_places(tmp_path: Path) -> None:
+    """No object can end the reading of the others."""
+
+    async def answer(_request: Request, to: Answer) -> None:
+        wrong = [seen("a", 1, None), seen("b", 2, [1]), {"metadata": {"name": "c"}, "x": 1}]
+        await to.json(page(*wrong))
+
+    async def main() -> list[str]:
+        async with fake_api(answer) as api, client_of(api, tmp_path) as client:
+            with pytest.raises(InvalidDocuments) as caught:
+                await read_policies(client)
+            return [str(finding) for finding in caught.value.findings]
+
+    said = asyncio.run(main())
+    assert "placementpolicies/b: spec: want a mapping, not a list" in said
+    assert "capacityclasses/c: spec: is required" in said
+    assert len({line.split(":")[0] for line in said}) == 6
+
+
+def test_only_what_a_set_is_made_of_is_a_change(tmp_path: Path) -> None:
+    """A status that is written over and over compiles nothing."""
+    go_on = asyncio.Event()
+
+    async def answer(request: Request, to: Answer) -> None:
+        if not request.is_watch:
+            await to.json(page())
+            return
+        await to.begin()
+        if request.path == POLICIES:
+            await to.event("ADDED", seen("p", 2))
+            await to.event("MODIFIED", seen("p", 3, status={"decided": 5}))
+            await go_on.wait()
+            await to.event("MODIFIED", seen("p", 4, {"priority": 1}))
+            await to.event("DELETED", seen("p", 5, {"priority": 1}))
+        await _for_ever()
+
+    async def main() -> None:
+        changes: list[int] = []
+        async with watching(tmp_path, answer) as (watched, _):
+            watched.subscribe(lambda: changes.append(len(watched.objects())))
+            await watched.wait_synced()
+            await until(lambda: len(changes) == 1)
+            (text,) = watched.objects().values()
+            assert list(watched.objects()) == ["placementpolicies/p"]
+            assert orjson.loads(text) == {
+                "apiVersion": "fairlead.dev/v1alpha1",
+                "kind": "PlacementPolicy",
+                "metadata": {"name": "p"},
+                "spec": POOL,
+            }
+            go_on.set()
+            await until(lambda: len(changes) == 3)
+        assert changes == [1, 1, 0]
+
+    asyncio.run(main())
+
+
+def test_a_watch_that_is_cut_or_forgotten_is_taken_up_again(tmp_path: Path) -> None:
+    """What was remembered stays, and what was missed is found: 410 by a new list."""
+    watches = 0
+
+    async def answer(request: Request, to: Answer) -> None:
+        nonlocal watches
+        if request.path == CLASSES:
+            await (open_watch(to) if request.is_watch else to.json(page()))
+        elif not request.is_watch:
+            await to.json(page(seen("p" if watches < 2 else "q", 1)))
+        else:
+            watches += 1
+            await to.begin()
+            if watches == 1:
+                await to.event("ADDED", seen("cut", 2))
+            elif watches == 2:
+                gone = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
+                await to.event("ERROR", gone)
+            else:
+                await _for_ever()
+
+    async def main() -> None:
+        async with watching(tmp_path, answer) as (watched, _):
+            await until(lambda: len(watched.objects()) == 2)
+            await until(lambda: watches == 2)
+            assert len(watched.objects()) == 2
+            await until(lambda: list(watched.objects()) == ["placementpolicies/q"])
+            await until(lambda: not watched.trouble())
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("resources", "gone"),
+    [
+        ({"placementpolicies": ["get", "create"], "capacityclasses": ["create"]}, ""),
+        (
+            {"placementpolicies": ["delete", "list"], "capacityclasses": ["create"]},
+            "placementpolicies.fairlead.dev",
+        ),
+        ({"runs": ["create"]}, "placementpolicies.fairlead.dev, capacityclasses.fairlead.dev"),
+        (None, "placementpolicies.fairlead.dev, capacityclasses.fairlead.dev"),
+    ],
+)
+def test_a_definition_that_is_going_is_told_from_one_without_objects(
+    tmp_path: Path, resources: dict[str, list[str]] | None, gone: str
+) -> None:
+    """By what discovery says of it: no object can be created any more."""
+
+    async def answer(request: Request, to: Answer) -> None:
+        assert request.path == GROUP
+        if resources is None:
+            await to.status(404, "NotFound", "404 page not found")
+        else:
+            found = [{"name": name, "verbs": verbs} for name, verbs in resources.items()]
+            await to.json({"kind": "APIResourceList", "resources": found})
+
+    async def main() -> str:
+        async with fake_api(answer) as api, client_of(api, tmp_path) as client:
+            return await PolicyObjects(client).undefined()
+
+    assert asyncio.run(main()) == gone
+
+
+def test_an_api_server_that_does_not_answer_says_nothing_of_definitions(tmp_path: Path) -> None:
+    """That is no sign that they are gone."""
+
+    async def answer(_request: Request, to: Answer) -> None:
+        await to.status(503, "ServiceUnavailable", "starting")
+
+    async def main() -> None:
+        async with fake_api(answer) as api, client_of(api, tmp_path) as client:
+            with pytest.raises(ClusterError, match="starting"):
+                await PolicyObjects(client).undefined()
+
+    asyncio.run(main())

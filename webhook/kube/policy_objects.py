@@ -1,0 +1,166 @@
+"""The policies and capacity classes that a cluster holds: read once, or watched."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import orjson
+
+from webhook import names
+from webhook.errors import ClusterError
+from webhook.kube.cache import Cache
+from webhook.kube.events import key_of
+from webhook.kube.reflector import Reflector
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import NoReturn
+
+    from webhook.kube.client import Client
+
+GROUP: Final = f"/apis/{names.API_VERSION}"
+KINDS: Final[Mapping[str, str]] = {
+    names.PLACEMENT_POLICIES: "PlacementPolicy",
+    names.CAPACITY_CLASSES: "CapacityClass",
+}
+
+
+class _Watched(NamedTuple):
+    resource: str
+    cache: Cache[bytes]
+    reflector: Reflector[bytes]
+
+
+class PolicyObjects:
+    """Both collections. `run()` keeps them current, and must go on all the time.
+
+    Objects are remembered as JSON text of what a policy set is made of: name, and all but the
+    status. What else the API server and others write on them is no change.
+    """
+
+    def __init__(self, client: Client, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._client = client
+        self._all = tuple(_watched(client, resource, clock) for resource in KINDS)
+
+    async def run(self) -> NoReturn:
+        """Watch until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for watched in self._all:
+                group.create_task(watched.reflector.run())
+        raise AssertionError("reflectors run until they are cancelled")
+
+    @property
+    def caches(self) -> Mapping[str, Cache[bytes]]:
+        """What is remembered, by resource."""
+        return {watched.resource: watched.cache for watched in self._all}
+
+    @property
+    def synced(self) -> bool:
+        """Whether both have been listed."""
+        return all(watched.cache.synced for watched in self._all)
+
+    async def wait_synced(self) -> None:
+        """Return once `synced`."""
+        for watched in self._all:
+            await watched.cache.wait_synced()
+
+    def subscribe(self, listener: Callable[[], None]) -> None:
+        """Call `listener` after each change of an object."""
+        for watched in self._all:
+            watched.cache.subscribe(lambda _change: listener())
+
+    def objects(self) -> dict[str, bytes]:
+        """Every object's text, by resource and name: `placementpolicies/spot`."""
+        return {
+            f"{watched.resource}/{name}": text
+            for watched in self._all
+            for name, text in watched.cache.items().items()
+        }
+
+    def trouble(self) -> str:
+        """Why the API server tells nothing of a collection, with the cure; "" if it does."""
+        found = (
+            _with_cure(watched.resource, watched.reflector.last_error)
+            for watched in self._all
+            if watched.reflector.last_error
+        )
+        return "; ".join(dict.fromkeys(found))
+
+    async def undefined(self) -> str:
+        """What the cluster does not define, or is about to forget; "" if both are defined.
+
+        Whoever deletes a definition deletes all of its objects, one by one. While that goes on, no
+        object can be created, and discovery, which everybody may read, says so
+        (apiextensions-apiserver, customresource_discovery_controller.go). Raises ClusterError.
+        """
+        try:
+            found = await self._client.get(GROUP)
+        except ClusterError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            found = {}
+        verbs = {each.get("name"): each.get("verbs") or () for each in found.get("resources") or ()}
+        gone = [resource for resource in KINDS if "create" not in verbs.get(resource, ())]
+        return ", ".join(f"{resource}.{names.GROUP}" for resource in gone)
+
+
+async def read_objects(client: Client) -> dict[str, bytes]:
+    """Every object's text as it is now, by resource and name: `placementpolicies/spot`.
+
+    Raises ClusterError, with the cure if the cluster has no such kinds, or they may not be read.
+    """
+    objects: dict[str, bytes] = {}
+    for resource in KINDS:
+        try:
+            listing = await client.list(f"{GROUP}/{resource}", _entry(resource))
+        except ClusterError as error:
+            raise ClusterError(
+                _with_cure(resource, error),
+                status=error.status,
+                reason=error.reason,
+                retry_after=error.retry_after,
+                words=error.words,
+            ) from error
+        objects.update(listing.items)
+    return objects
+
+
+def _watched(client: Client, resource: str, clock: Callable[[], float]) -> _Watched:
+    cache = Cache(_keep(resource), clock=clock)
+    return _Watched(resource, cache, Reflector(client, f"{GROUP}/{resource}", cache, clock=clock))
+
+
+def _keep(resource: str) -> Callable[[dict[str, Any]], bytes]:
+    """What is remembered of an object; within a list it does not say what it is."""
+
+    def keep(seen: dict[str, Any]) -> bytes:
+        said = {
+            **seen,
+            "apiVersion": names.API_VERSION,
+            "kind": KINDS[resource],
+            "metadata": {"name": seen["metadata"]["name"]},
+        }
+        said.pop("status", None)
+        return orjson.dumps(said, option=orjson.OPT_SORT_KEYS)
+
+    return keep
+
+
+def _entry(resource: str) -> Callable[[dict[str, Any]], tuple[str, bytes]]:
+    keep = _keep(resource)
+    return lambda seen: (f"{resource}/{key_of(seen)}", keep(seen))
+
+
+def _with_cure(resource: str, error: ClusterError) -> str:
+    if error.status == HTTPStatus.NOT_FOUND:
+        definition = f"{resource}.{names.GROUP}"
+        return (
+            f"the cluster does not know {definition}; give it the definition: "
+            f"kubectl apply -f manifests/crds/{definition}.yaml"
+        )
+    if error.status == HTTPStatus.FORBIDDEN:
+        return f"{error}; give this account list and watch of {', '.join(KINDS)} in {names.GROUP}"
+    return str(error)
