@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from certs.kept import Authority, Serving
 from certs.rotation import Wait, phase
-from tests.certs.world import SETTLE, Cluster
+from tests.certs.world import SETTLE, SKEW, Cluster
 
 NUMBERS = st.integers(0, 2)
 CONTROLLERS = st.integers(0, 1)
@@ -25,10 +25,12 @@ class Rotation(RuleBasedStateMachine):
         super().__init__()
         self.cluster = Cluster()
         self.controllers: list[Generator[str, None, Wait] | None] = [None, None]
+        self.skews = [timedelta(0), timedelta(0)]
 
-    @initialize(served=st.booleans())
-    def begin(self, served: bool) -> None:
-        """From nothing, or from a cluster that serves."""
+    @initialize(served=st.booleans(), skew=st.sampled_from([-SKEW, timedelta(0), SKEW]))
+    def begin(self, served: bool, skew: timedelta) -> None:
+        """From nothing, or from a cluster that serves; the second one's clock may go wrong."""
+        self.skews[1] = skew
         if served:
             self._settle()
 
@@ -36,7 +38,7 @@ class Rotation(RuleBasedStateMachine):
     def a_controller_goes_on(self, number: int, calls: int, killed: bool) -> None:
         """For some calls, until it waits; and perhaps it is killed there."""
         for _ in range(calls):
-            running = self.controllers[number] or self.cluster.controller()
+            running = self.controllers[number] or self.cluster.controller(self.skews[number])
             self.controllers[number] = running
             if next(running, None) is None:
                 self.controllers[number] = None
@@ -68,7 +70,7 @@ class Rotation(RuleBasedStateMachine):
         elif ends:
             self.cluster.replica_ends(number)
 
-    @rule(time=st.sampled_from([1, 10, 31, 31, 12 * 86400]))
+    @rule(time=st.sampled_from([1, 10, 21, 31, 31, 12 * 86400]))
     def time_passes(self, time: int) -> None:
         self.cluster.passes(timedelta(seconds=time))
 

@@ -24,6 +24,10 @@ from certs.rotation import (
 )
 
 SETTLE = timedelta(seconds=30)
+# The clocks of two controllers differ by so much at most; an API server, or a replica, has the rest
+# of the settling time to see what was written.
+SKEW = timedelta(seconds=10)
+LAG = SETTLE - SKEW
 TERMS = Terms(service_names("fairlead-webhook", "fairlead-system"), settle=SETTLE)
 BEGIN = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -61,7 +65,7 @@ class Configuration:
 
 @dataclass
 class ApiServer:
-    """Calls webhooks by the bundle that it has seen, which may be as old as the settling time."""
+    """Calls webhooks by the bundle that it has seen, which may be as old as the lag."""
 
     bundle: bytes = b""
 
@@ -88,8 +92,11 @@ class Cluster:
         self.replicas = [Replica(), Replica(), Replica()]
         self.writes: list[str] = []
 
-    def controller(self) -> Generator[str, None, Wait]:
-        """One controller's way to its next Wait: it stops after each call to the API server."""
+    def controller(self, skew: timedelta = timedelta(0)) -> Generator[str, None, Wait]:
+        """One controller's way to its next Wait: it stops after each call to the API server.
+
+        Its clock is ahead by `skew`.
+        """
         while True:
             configuration = self.configuration
             bundles, known = list(configuration.bundles), configuration.version
@@ -112,7 +119,7 @@ class Cluster:
                 renew_authority=authority_asked,
                 renew_leaf=leaf_asked,
             )
-            decided = step(observed, self.now, TERMS)
+            decided = step(observed, self.now + skew, TERMS)
             if isinstance(decided, Wait):
                 return decided
             self._write(decided, known, serving_version, authority_version)
@@ -134,7 +141,7 @@ class Cluster:
         self.writes.append(type(decided).__name__)
 
     def publish(self, bundles: list[bytes]) -> None:
-        """Write the configuration; clients see it at once, or within the settling time."""
+        """Write the configuration; clients see it at once, or within the lag."""
         self.configuration.write(bundles)
         self.written = self.now
 
@@ -165,11 +172,11 @@ class Cluster:
     def passes(self, time: timedelta) -> None:
         """Time passes: what has to have been seen by then is seen."""
         self.now += time
-        if self.now >= self.written + SETTLE:
+        if self.now >= self.written + LAG:
             for number in range(len(self.api_servers)):
                 self.api_server_sees(number)
         for number, replica in enumerate(self.replicas):
-            if replica.state == "starting" and self.now >= replica.read + SETTLE:
+            if replica.state == "starting" and self.now >= replica.read + LAG:
                 self.replica_reads(number)
 
     def refused(self) -> list[str]:
