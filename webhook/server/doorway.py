@@ -21,7 +21,7 @@ HANDSHAKE_SECONDS: Final = 10.0
 # A peer that does not say goodbye has its connection closed all the same.
 _GOODBYE_SECONDS: Final = 5.0
 # What asyncio keeps for each TLS connection to read into. A record has 16 KiB, and its own 256 KiB
-# would make a thousand connections 300 MB instead of 70.
+# would make a thousand connections 300 MB instead of 60.
 _READ_BYTES: Final = 32 * 1024
 # How many are accepted, and with how many a handshake begins, in one turn of the loop. A rush at
 # the door must not keep those waiting who are in, whose requests a turn may have hundreds of; nor
