@@ -13,6 +13,7 @@ from webhook.policy import compile as compiling
 from webhook.policy import conditions, operating_system
 from webhook.policy.index import Index
 from webhook.policy.match_model import Match
+from webhook.policy.selectors import compile_selector
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -63,7 +64,8 @@ class PolicySet:
     `hash` is of the content alone: the same documents in any order and any files give the same.
     `systems` has the operating system of the nodes of each policy, by position, that names one.
     `reads_resources` and `reads_volumes`: whether any policy asks for them; finding them takes a
-    walk over a pod's containers.
+    walk over a pod's containers. `reads_labels` are the pod labels that some selector names;
+    `reads_replica_indexes`: whether any policy tells replicas apart by their index.
     """
 
     __slots__ = (
@@ -72,6 +74,8 @@ class PolicySet:
         "classes",
         "hash",
         "policies",
+        "reads_labels",
+        "reads_replica_indexes",
         "reads_resources",
         "reads_volumes",
         "systems",
@@ -95,6 +99,9 @@ class PolicySet:
         blocks = [b for p in ordered for b in (p.spec.match, *p.spec.exclude) if b is not None]
         self.reads_resources = any(block.resources for block in blocks)
         self.reads_volumes = any(block.volumes for block in blocks)
+        self.reads_replica_indexes = any(block.replica_indexes for block in blocks)
+        selectors = [block.pod_selector for block in blocks if block.pod_selector is not None]
+        self.reads_labels = frozenset[str]().union(*(compile_selector(s).keys for s in selectors))
         self._index = Index([p.spec.match or Match() for p in ordered])
         self._bundles: dict[tuple[int, ...], Bundle] = {}
 

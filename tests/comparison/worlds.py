@@ -1,0 +1,65 @@
+"""Policy sets, pods and comparisons in a line, for tests of comparing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tests.policy_tests.writing import CLASS
+from webhook import names
+from webhook.admission.arrival import Arrival, Cluster
+from webhook.comparison.compare import Comparison, Same, Sets
+from webhook.comparison.difference import Difference
+from webhook.placement.nodes import Node
+from webhook.policy.load import load
+from webhook.policy.policy_set import PolicySet
+
+Json = dict[str, Any]
+TAINT: Any = {"key": "spot", "value": "true", "effect": "NoSchedule"}
+NODES = (
+    Node("spot-1", {"pool": "spot"}, [TAINT]),
+    Node("spot-2", {"pool": "spot"}, [TAINT]),
+    Node("steady-1", {"pool": "steady"}, []),
+)
+
+
+def policies(*texts: str) -> PolicySet:
+    """The set of these policies and the class spot."""
+    return load({"p.yaml": (CLASS + "".join(texts)).encode()}).policies
+
+
+def arrival(
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    namespace: str = "research",
+    **spec: object,
+) -> Arrival:
+    """A pod of a run, unless told otherwise by its labels."""
+    metadata = {
+        "labels": {names.RUN: "r"} if labels is None else dict(labels),
+        "annotations": dict(annotations or {}),
+    }
+    pod = {"metadata": metadata, "spec": {"containers": [{"name": "main"}], **spec}}
+    return Arrival(pod, namespace, {})
+
+
+def compared(
+    old: Sequence[str],
+    new: Sequence[str],
+    pod: Arrival,
+    nodes: Sequence[Node] | None = None,
+) -> Difference | Same:
+    """What becomes of the pod otherwise."""
+    return Comparison(Sets(policies(*old), policies(*new), Cluster(), nodes)).of(pod)
+
+
+def different(
+    old: Sequence[str],
+    new: Sequence[str],
+    pod: Arrival,
+    nodes: Sequence[Node] | None = None,
+) -> Difference:
+    """The same, of a pod of which something else becomes."""
+    found = compared(old, new, pod, nodes)
+    assert isinstance(found, Difference), found
+    return found
