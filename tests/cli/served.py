@@ -144,11 +144,14 @@ def served(
     *options: str,
     certificate: Sequence[str] | None = None,
     cluster: Sequence[str] | None = None,
+    policies: Sequence[str] | None = None,
 ) -> Iterator[Served]:
     """Serve the policies of `folder`/policies, and kill the process if the test leaves it.
 
     Unless told otherwise, self-signed, and with the namespace ml-team alone.
     """
+    if policies is None:
+        policies = ("--policies", str(folder / "policies"))
     authority = folder / "ca.crt"
     if cluster is None:
         file = folder / "namespaces.yaml"
@@ -159,7 +162,7 @@ def served(
     process = subprocess.Popen(
         [
             *COMMAND,
-            *("--policies", str(folder / "policies")),
+            *policies,
             *("--host", "127.0.0.1", "--port", "0", "--health-port", "0"),
             *("--poll-interval", "0.1"),
             *certificate,

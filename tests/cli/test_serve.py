@@ -423,7 +423,12 @@ def test_an_api_server_that_cannot_be_reached_is_waited_for(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ([], "--policies"),
+        (["--self-signed"], "--policies DIR, or --policies-from-cluster"),
+        (["--policies", "p", "--policies-from-cluster", "--self-signed"], "not both"),
+        (
+            ["--policies-from-cluster", "--self-signed", "--namespaces", "n"],
+            "not with --namespaces",
+        ),
         (["--policies", "p"], "--self-signed"),
         (["--policies", "p", "--cert", "c"], "--key"),
         (["--policies", "p", "--self-signed", "--cert", "c", "--key", "k"], "--self-signed"),

@@ -9,6 +9,7 @@ import click
 
 from webhook import names
 from webhook.cli.object_name import ObjectName
+from webhook.cli.serve_usage import check_usage
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -27,9 +28,13 @@ def _without_namespace(context: click.Context, parameter: click.Parameter, value
 @click.option(
     "--policies",
     type=click.Path(path_type=Path),
-    required=True,
     metavar="DIR",
     help="Folder of policy files, read with its sub-folders and watched; a mounted ConfigMap too.",
+)
+@click.option(
+    "--policies-from-cluster",
+    is_flag=True,
+    help="Instead: watch the cluster's PlacementPolicies and CapacityClasses.",
 )
 @click.option(
     "--kubeconfig",
@@ -149,7 +154,7 @@ def _without_namespace(context: click.Context, parameter: click.Parameter, value
     default=1000,
     show_default=True,
     help="With so many connections, the one that has waited longest makes room for the next, "
-    "those first that never had an answer. More than --max-in-flight; 70 KB of memory each.",
+    "those first that never had an answer. More than --max-in-flight; 60 KB of memory each.",
 )
 @click.option(
     "--poll-interval",
@@ -176,7 +181,8 @@ def _without_namespace(context: click.Context, parameter: click.Parameter, value
     help="At debug there is one line a decision.",
 )
 def command(
-    policies: Path,
+    policies: Path | None,
+    policies_from_cluster: bool,
     kubeconfig: Path | None,
     cluster_file: Path | None,
     host: str,
@@ -190,7 +196,7 @@ def command(
     tls_min_version: str,
     client_ca: Path | None,
     client_names: tuple[str, ...],
-    self_signed: bool,
+    self_signed: bool,  # noqa: ARG001 (check_usage has seen that it is what remains)
     extra_names: tuple[str, ...],
     ca_out: Path | None,
     grace: float,
@@ -202,15 +208,19 @@ def command(
 ) -> None:
     """Serve the mutating admission webhook for pods.
 
-    Policies are read again whenever their files change, as a whole or not at all: if the new set
-    has an error, the last good one serves on, and log, metrics and readiness say so. Before the
-    first good set, and before all namespaces are known, the process is not ready. It stops after
-    SIGTERM or SIGINT, once the grace time is over and every request is answered; a second signal
-    ends it at once, with exit code 1.
+    Policies are read again whenever their files or objects change, as a whole or not at all: if
+    the new set has an error, the last good one serves on, and log, metrics and readiness say so.
+    Before the first good set, and before all namespaces are known, the process is not ready. It
+    stops after SIGTERM or SIGINT, once the grace time is over and every request is answered; a
+    second signal ends it at once, with exit code 1.
 
     \b
     In a cluster, with the certificate that `fairlead controller --certificates` keeps:
       fairlead serve --policies /etc/fairlead/policies --tls-secret fairlead-webhook-tls
+
+    \b
+    With the policies that the cluster holds (kubectl get placementpolicies,capacityclasses):
+      fairlead serve --policies-from-cluster --tls-secret fairlead-webhook-tls
 
     \b
     With a certificate from a mounted Secret, for callers that show one of their own:
@@ -229,27 +239,7 @@ def command(
         -H 'Content-Type: application/json' -d @review.json
       curl http://localhost:8081/readyz
     """
-    if kubeconfig and cluster_file:
-        raise click.UsageError("--kubeconfig or --namespaces: a cluster or a file, not both")
-    sources = (bool(cert or key), tls_secret is not None, self_signed)
-    if sum(sources) != 1 or bool(cert) != bool(key):
-        raise click.UsageError(
-            "want a certificate: --cert and --key, or --tls-secret, or --self-signed"
-        )
-    if tls_secret and cluster_file:
-        raise click.UsageError("--tls-secret is watched in a cluster: not with --namespaces")
-    if max_connections <= max_in_flight:
-        raise click.UsageError(
-            f"--max-connections {max_connections}: want more than --max-in-flight {max_in_flight}"
-        )
-    if client_names and not client_ca:
-        raise click.UsageError("--client-name goes with --client-ca")
-    if webhook_configuration and cluster_file:
-        raise click.UsageError(
-            "--webhook-configuration is watched in a cluster: not with --namespaces"
-        )
-    if (extra_names or ca_out) and not self_signed:
-        raise click.UsageError("--name and --ca-out go with --self-signed")
+    check_usage(click.get_current_context().params)
 
     from ssl import TLSVersion
 
@@ -262,7 +252,7 @@ def command(
 
     configure(log_level)
     settings = serving.Settings(
-        policies=policies,
+        policies=None if policies_from_cluster else policies,
         certificate=(
             CertificateFiles(cert, key)
             if cert and key

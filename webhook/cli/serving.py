@@ -16,16 +16,14 @@ from webhook.admission.handler import Handler
 from webhook.cli.cluster_facts import facts_from_cluster, facts_from_file
 from webhook.cli.serving_certificates import Cluster, certificate_of, clients_of
 from webhook.cli.serving_handshake import handshakes_of
-from webhook.policy.load import Loaded, load
+from webhook.cli.serving_policies import policies_of
 from webhook.server.callers import Callers
 from webhook.server.crowd import Crowd
 from webhook.server.drain import ClosingConnections, Drain, drain_on_signals
-from webhook.server.folder import Folder
 from webhook.server.health import health_app
 from webhook.server.limit import InFlightLimit
 from webhook.server.listener import bind, serve
 from webhook.server.metrics import Metrics
-from webhook.server.reload import Reloader
 from webhook.server.tls import ServerTls
 
 if TYPE_CHECKING:
@@ -35,16 +33,19 @@ if TYPE_CHECKING:
 
     from webhook.cli.serving_certificates import Source
     from webhook.cli.serving_handshake import Reached
-    from webhook.server.reload import ReloadState
+    from webhook.cli.serving_policies import Policies
 
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What `fairlead serve` was told; times in seconds. See its help for each."""
+    """What `fairlead serve` was told; times in seconds. See its help for each.
 
-    policies: Path
+    Without a folder of `policies` they are the cluster's.
+    """
+
+    policies: Path | None
     certificate: Source
     reached: Reached
     client_ca: Path | None
@@ -77,14 +78,15 @@ def run(settings: Settings) -> bool:
 async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -> bool:
     metrics, drain = Metrics(), Drain(settings.grace)
     tls = ServerTls(minimum=settings.tls_minimum, ask_clients=settings.client_ca is not None)
-    policies = _policies(settings, metrics)
-    policies.poll()
     async with AsyncExitStack() as stack:
         if settings.cluster_file:
             home, facts = None, facts_from_file(settings.cluster_file)
         else:
             home = await _home(settings, stack)
             facts = facts_from_cluster(home.client, metrics)
+        policies = policies_of(
+            settings.policies, metrics, home.client if home else None, settings.poll_interval
+        )
         changed = asyncio.Event()
         certificate = certificate_of(
             settings.certificate, tls, metrics, home, settings.poll_interval, changed.set
@@ -102,7 +104,7 @@ async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -
         )
         seconds = settings.default_toleration_seconds
         handler = Handler(
-            policies=lambda: policies.current.policies if policies.current else None,
+            policies=policies.current,
             namespaces=facts.namespaces,
             default_priority_class=facts.default_priority_class,
             default_toleration_seconds={
@@ -133,7 +135,7 @@ async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -
         gc.collect()
         gc.freeze()
         with drain_on_signals(drain):
-            _announce(settings, policies, https, plain)
+            _announce(policies, https, plain)
             return await serve(
                 ClosingConnections(limit, drain),
                 health_app(conditions, metrics),
@@ -144,7 +146,7 @@ async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -
                 crowd=crowd,
                 callers=Callers(settings.client_names) if settings.client_ca else None,
                 background=(
-                    lambda: policies.run(settings.poll_interval),
+                    *policies.background,
                     *certificate.background,
                     *clients.background,
                     *handshakes.background,
@@ -163,38 +165,15 @@ async def _home(settings: Settings, stack: AsyncExitStack) -> Cluster:
     return Cluster(client, default_namespace(settings.kubeconfig))
 
 
-def _policies(settings: Settings, metrics: Metrics) -> Reloader[Loaded]:
-    def loaded(value: Loaded, state: ReloadState) -> None:
-        policies = value.policies.policies
-        now = state.loaded_at or state.since
-        metrics.policies_loaded(value.policies.hash, [policy.name for policy in policies], now)
-        for warning in value.warnings:
-            _logger.warning("policies: %s", warning)
-        if not policies:
-            _logger.warning("no policies in %s: pods are stamped and left as they are", path)
-
-    path = settings.policies
-    return Reloader(
-        "policies",
-        Folder(path),
-        load,
-        digest_of=lambda value: value.policies.hash,
-        on_loaded=loaded,
-        on_refused=lambda _state: metrics.policies_refused(),
-    )
-
-
-def _announce(
-    settings: Settings, policies: Reloader[Loaded], https: socket.socket, plain: socket.socket
-) -> None:
-    loaded = policies.current
+def _announce(policies: Policies, https: socket.socket, plain: socket.socket) -> None:
+    served = policies.current()
     _logger.info(
         "serving",
         extra={
             "version": webhook.__version__,
-            "policies": len(loaded.policies.policies) if loaded else None,
-            "set": loaded.policies.hash if loaded else None,
-            "folder": str(settings.policies),
+            "policies": len(served.policies) if served else None,
+            "set": served.hash if served else None,
+            **policies.origin,
             "path": PATH,
             "host": https.getsockname()[0],
             "port": https.getsockname()[1],

@@ -110,8 +110,13 @@ class Reloader(Generic[T]):
     async def run(self, interval: float) -> NoReturn:
         """Look every `interval` seconds until cancelled, off the event loop."""
         while True:
-            self._adopt(await asyncio.to_thread(self._attempt))
+            await self.look()
             await asyncio.sleep(interval)
+
+    async def look(self) -> ReloadState:
+        """Do as `poll` does, off the event loop."""
+        self._adopt(await asyncio.to_thread(self._attempt))
+        return self._state
 
     def _attempt(self) -> _Loaded[T] | _Refused | None:
         try:

@@ -1,0 +1,108 @@
+"""Where the served policies come from: a folder that is polled, or a cluster that is watched."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from webhook.cli.cluster_facts import age
+from webhook.errors import ServingError
+from webhook.policy.load import Loaded, load
+from webhook.policy.objects import Objects
+from webhook.server.folder import Folder
+from webhook.server.kept_policies import KeptPolicies, Snapshot
+from webhook.server.reload import Reloader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from webhook.cli.serving_certificates import Background
+    from webhook.kube.client import Client
+    from webhook.policy.policy_set import PolicySet
+    from webhook.server.metrics import Metrics
+    from webhook.server.readiness import Condition
+    from webhook.server.reload import ReloadState, Source
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """The set that serves, if there is one; how it fares, and what has to run to keep it current.
+
+    `origin` is for the log: the folder, or the resources.
+    """
+
+    current: Callable[[], PolicySet | None]
+    condition: Callable[[], Condition]
+    background: Background
+    origin: Mapping[str, str]
+
+
+def policies_of(
+    folder: Path | None, metrics: Metrics, client: Client | None, poll_interval: float
+) -> Policies:
+    """The policies of a folder, read by now; without one, those of the cluster, read later.
+
+    Raises ServingError if there is no cluster to watch them in.
+    """
+    if folder is not None:
+        reloader = _reloader(Folder(folder), load, str(folder), metrics)
+        reloader.poll()
+        return Policies(
+            lambda: _set_of(reloader),
+            reloader.condition,
+            (lambda: reloader.run(poll_interval),),
+            {"folder": str(folder)},
+        )
+    if client is None:
+        raise ServingError("--policies-from-cluster: there is no cluster; name a kubeconfig")
+    return _from_cluster(client, metrics)
+
+
+def _from_cluster(client: Client, metrics: Metrics) -> Policies:
+    from webhook.kube.policy_objects import PolicyObjects
+
+    watched, snapshot = PolicyObjects(client), Snapshot()
+    for resource, cache in watched.caches.items():
+        metrics.watch_cache(resource, partial(age, cache))
+    reloader = _reloader(snapshot, Objects().load, "the cluster", metrics)
+    kept = KeptPolicies(watched, snapshot, reloader)
+    return Policies(
+        lambda: _set_of(reloader),
+        kept.condition,
+        (watched.run, kept.run),
+        {"resources": ", ".join(watched.caches)},
+    )
+
+
+def _set_of(reloader: Reloader[Loaded]) -> PolicySet | None:
+    return reloader.current.policies if reloader.current else None
+
+
+def _reloader(
+    source: Source,
+    compile_all: Callable[[Mapping[str, bytes]], Loaded],
+    where: str,
+    metrics: Metrics,
+) -> Reloader[Loaded]:
+    def loaded(value: Loaded, state: ReloadState) -> None:
+        policies = value.policies.policies
+        now = state.loaded_at or state.since
+        metrics.policies_loaded(value.policies.hash, [policy.name for policy in policies], now)
+        for warning in value.warnings:
+            _logger.warning("policies: %s", warning)
+        if not policies:
+            _logger.warning("no policies in %s: pods are stamped and left as they are", where)
+
+    return Reloader(
+        "policies",
+        source,
+        compile_all,
+        digest_of=lambda value: value.policies.hash,
+        on_loaded=loaded,
+        on_refused=lambda _state: metrics.policies_refused(),
+    )
