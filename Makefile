@@ -69,7 +69,9 @@ chaos: $(STAMP)
 # What kustomize reads, and then what it makes, for `fairlead install`.
 manifests: CAPACITY = $(filter-out %.test.yaml,$(sort $(wildcard policies/capacity/*.yaml)))
 manifests: $(STAMP)
-	$(BIN)/fairlead schema crd > manifests/crds/runs.fairlead.dev.yaml
+	$(BIN)/fairlead schema crd run > manifests/crds/runs.fairlead.dev.yaml
+	$(BIN)/fairlead schema crd placementpolicy > manifests/crds/placementpolicies.fairlead.dev.yaml
+	$(BIN)/fairlead schema crd capacityclass > manifests/crds/capacityclasses.fairlead.dev.yaml
 	$(BIN)/fairlead guard authors > manifests/base/run-authors.yaml
 	$(BIN)/fairlead guard stamp > manifests/components/guard-stamp-warn/stamp.yaml
 	$(BIN)/fairlead guard stamp --action deny > manifests/components/guard-stamp-deny/stamp.yaml

@@ -1,16 +1,21 @@
 """`fairlead schema` prints what editors and people need to write policies."""
 
 import json
+from typing import Any
 
 import pytest
 import yaml
 from click.testing import CliRunner
 
 from webhook.cli.schema import command
+from webhook.policy.crd import custom_resource_definitions
 from webhook.policy.json_schema import ALL, names, schema
 from webhook.policy.reference import pages
 from webhook.run import json_schema as run_schema
 from webhook.run.crd import custom_resource_definition
+
+Json = dict[str, Any]
+DEFINITIONS: list[Json] = [custom_resource_definition(), *custom_resource_definitions().values()]
 
 
 def printed(*arguments: str) -> str:
@@ -44,21 +49,43 @@ def test_the_schema_and_the_reference_of_runs_are_printed() -> None:
     assert "RunSpec" not in json.loads(printed())["$defs"]
 
 
-def test_the_definition_of_runs_is_printed_as_kubectl_takes_it() -> None:
+def test_the_definitions_are_printed_as_kubectl_takes_them() -> None:
     """YAML if nothing else is said, without any key or text that a reader could mistake."""
     text = printed("crd")
 
-    assert yaml.safe_load(text) == custom_resource_definition()
-    assert json.loads(printed("crd", "-o", "json")) == custom_resource_definition()
+    assert list(yaml.safe_load_all(text)) == DEFINITIONS
+    assert json.loads(printed("crd", "-o", "json")) == {
+        "apiVersion": "v1",
+        "kind": "List",
+        "items": DEFINITIONS,
+    }
     assert "&id" not in text
 
 
-def test_the_definition_has_no_reference_of_its_own() -> None:
-    """What a Run's fields mean is said once."""
-    result = CliRunner().invoke(command, ["crd", "-o", "markdown"])
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda each: each["metadata"]["name"])
+def test_the_definition_of_one_kind_is_printed_alone(definition: Json) -> None:
+    """For whoever keeps each in a file of its own, as manifests/crds does."""
+    kind = definition["spec"]["names"]["singular"]
+
+    assert yaml.safe_load(printed("crd", kind)) == definition
+    assert json.loads(printed("crd", kind, "-o", "json")) == definition
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cure"),
+    [
+        (("crd", "-o", "markdown"), "fairlead schema run -o markdown"),
+        (("run", "run"), "fairlead schema crd run"),
+    ],
+)
+def test_what_goes_with_definitions_alone_goes_with_nothing_else(
+    arguments: tuple[str, ...], cure: str
+) -> None:
+    """What a kind's fields mean is said once; a second kind means something of crd only."""
+    result = CliRunner().invoke(command, arguments)
 
     assert result.exit_code == 2
-    assert "fairlead schema run" in result.output
+    assert cure in " ".join(result.output.split())
 
 
 def test_an_unknown_kind_is_a_usage_error() -> None:

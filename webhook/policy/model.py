@@ -7,6 +7,7 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from webhook import names
 from webhook.placement.schema.base import Problem, Strict, own_error
+from webhook.placement.schema.limits import crowded
 from webhook.placement.schema.placement import Defaults, Wishes
 from webhook.placement.schema.selectors import LabelSelectorRequirement
 from webhook.placement.schema.syntax import AnnotationKey, LabelKey, LabelValue, ObjectName
@@ -98,6 +99,7 @@ class PolicySpec(Strict):
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
         """Some part must say something, and none may write what Fairlead itself reads."""
+        yield from crowded(dict(given), ())
         parts = {name: given.get(name) for name in PARTS}
         if not any(parts.values()):
             yield Problem((), "needs at least one of defaults, overrides and requirements")
@@ -174,6 +176,7 @@ class CapacityClassSpec(Strict):
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
         """A class is described, or is the rest of one that is described; not both."""
+        yield from crowded(dict(given), ())
         shapes, other = given.get("nodes"), given.get("complementOf")
         if shapes is None and other is None:
             yield Problem((), "needs either nodes or complementOf")

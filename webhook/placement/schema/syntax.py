@@ -130,6 +130,9 @@ def _annotation_key_fault(text: str) -> str:
 
 
 _QUALIFIED = rf"({_SUBDOMAIN}/)?{_NAME}"
+# The pattern of a label's key in JSON Schemas, and one that counts the part after the slash too.
+KEY_PATTERN: Final = f"^{_QUALIFIED}$"
+COUNTED_KEY_PATTERN: Final = rf"^({_SUBDOMAIN}/)?([A-Za-z0-9][-A-Za-z0-9_.]{{0,61}})?[A-Za-z0-9]$"
 _ANY_CASE = r"([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?/)?"
 
 LabelKey = Annotated[

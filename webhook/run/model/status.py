@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
+
+from webhook.crd.reported import Reported
 
 Phase: TypeAlias = Literal[
     "Pending", "Starting", "Running", "Restarting", "Suspended", "Succeeded", "Failed"
@@ -25,19 +26,7 @@ _REMEMBERED: Final = (
 )
 
 
-class _Lenient(BaseModel):
-    """Camel case outside; what an older or a newer controller wrote beside it is left out."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="ignore",
-        alias_generator=to_camel,
-        validate_by_name=True,
-        validate_by_alias=True,
-    )
-
-
-class Condition(_Lenient):
+class Condition(Reported):
     """One thing that is true of the run, false, or not known (metav1.Condition)."""
 
     type: str = Field(description="What it is about.")
@@ -48,7 +37,7 @@ class Condition(_Lenient):
     message: str = Field(default="", description="Why, for a person.")
 
 
-class Recovering(_Lenient):
+class Recovering(Reported):
     """Replicas that wait for their next start, or have started again not long ago."""
 
     indexes: Indexes = Field(description="Which replicas, as intervals.")
@@ -56,7 +45,7 @@ class Recovering(_Lenient):
     since: Time = Field(description="When they last went down.")
 
 
-class RoleStatus(_Lenient):
+class RoleStatus(Reported):
     """The replicas of one role."""
 
     desired: int = Field(default=0, description="How many there are to be.")
@@ -88,7 +77,7 @@ class RoleStatus(_Lenient):
     )
 
 
-class LastFailure(_Lenient):
+class LastFailure(Reported):
     """The last time a replica went down."""
 
     replica: str = Field(description="The pod's name.")
@@ -102,7 +91,7 @@ class LastFailure(_Lenient):
     time: Time = Field(description="When.")
 
 
-class RunStatus(_Lenient):
+class RunStatus(Reported):
     """The state of a run: written by the controller alone."""
 
     phase: Phase = Field(default="Pending", description="Where the run is in its life.")

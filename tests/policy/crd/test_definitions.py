@@ -1,0 +1,193 @@
+"""The definitions are made from the models of the files, and the manifests that ship are fresh."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.crd.schemas import MOST_BYTES, carried, nodes
+from webhook import names
+from webhook.placement.schema.placement import Defaults, Wishes
+from webhook.policy.crd import RESOURCES, custom_resource_definitions
+from webhook.policy.crd.rules import RULES
+from webhook.policy.model import KNOWN, CapacityClassSpec, PolicySpec, Shape
+from webhook.policy.status_model import ClassStatus, PolicyStatus
+
+Json = dict[str, Any]
+MANIFESTS = Path(__file__).parents[3] / "manifests/crds"
+DEFINITIONS = custom_resource_definitions()
+each_kind = pytest.mark.parametrize("kind", KNOWN)
+
+
+def schema_of(kind: str) -> Json:
+    """The schema of the whole object."""
+    (version,) = DEFINITIONS[kind]["spec"]["versions"]
+    schema: Json = version["schema"]["openAPIV3Schema"]
+    return schema
+
+
+def fields_at(kind: str, path: str) -> tuple[str, ...]:
+    """The fields of the object at this path."""
+    return tuple(dict(nodes(schema_of(kind)))[path]["properties"])
+
+
+@each_kind
+def test_the_manifests_that_ship_are_fresh(kind: str) -> None:
+    """`make manifests` makes them anew."""
+    manifest = MANIFESTS / f"{RESOURCES[kind]}.yaml"
+
+    assert yaml.safe_load(manifest.read_text()) == DEFINITIONS[kind], "run: make manifests"
+
+
+def test_every_kind_of_document_has_a_definition() -> None:
+    """And kustomize is told of it."""
+    assert list(DEFINITIONS) == list(KNOWN)
+    listed = yaml.safe_load((MANIFESTS / "Kustomization").read_text())["resources"]
+    assert set(listed) == {path.name for path in MANIFESTS.glob("*.yaml")}
+    assert {f"{resource}.yaml" for resource in RESOURCES.values()} < set(listed)
+
+
+@each_kind
+def test_kubectl_apply_can_carry_it(kind: str) -> None:
+    """It keeps the whole manifest as JSON in an annotation, and much of the room is left."""
+    assert 5_000 < carried(DEFINITIONS[kind]) < 0.7 * MOST_BYTES
+
+
+def test_every_field_of_the_models_is_there() -> None:
+    """What a file may say, an object may."""
+    policy, capacity_class = names.POLICY_KIND, names.CLASS_KIND
+
+    assert fields_at(policy, ".spec") == PolicySpec.outer_names()
+    assert set(fields_at(policy, ".spec.defaults")) == set(Defaults.outer_names())
+    for part in ("overrides", "requirements"):
+        assert set(fields_at(policy, f".spec.{part}")) == set(Wishes.outer_names())
+    assert fields_at(policy, ".spec.exclude[]") == fields_at(policy, ".spec.match")
+    assert fields_at(capacity_class, ".spec") == CapacityClassSpec.outer_names()
+    assert fields_at(capacity_class, ".spec.nodes[]") == Shape.outer_names()
+    assert len(fields_at(policy, ".status")) == len(PolicyStatus.model_fields)
+    assert len(fields_at(capacity_class, ".status")) == len(ClassStatus.model_fields)
+
+
+@each_kind
+def test_every_field_has_its_description(kind: str) -> None:
+    """Whatever `kubectl explain` is asked for."""
+    for path, node in nodes(schema_of(kind)):
+        if path.startswith((".spec", ".status")) and not path.endswith("[]"):
+            assert node.get("description", "").endswith("."), path
+
+
+def test_what_holds_without_a_word_stands_in_the_object() -> None:
+    """Columns show it, and a later release may have other defaults. Nothing else is filled in."""
+    defaults = {
+        f"{kind}{path}": node["default"]
+        for kind in KNOWN
+        for path, node in nodes(schema_of(kind))
+        if "default" in node
+    }
+
+    assert defaults == {
+        "PlacementPolicy.spec.enforcement": "Enforce",
+        "PlacementPolicy.spec.priority": 0,
+    }
+
+
+@each_kind
+def test_only_the_status_is_open(kind: str) -> None:
+    """A newer controller may report more; what a person writes is judged to the last field."""
+    opaque = {
+        path
+        for path, node in nodes(schema_of(kind))
+        if "x-kubernetes-preserve-unknown-fields" in node
+    }
+
+    assert opaque == {".status"}
+
+
+@each_kind
+def test_lists_and_mappings_that_rules_look_into_have_a_limit(kind: str) -> None:
+    """Or the API server reckons with as many items as a request can hold."""
+    unlimited = {
+        path
+        for path, node in nodes(schema_of(kind)["properties"]["spec"])
+        if (
+            node.get("type") == "array"
+            and node["items"].get("type") == "object"
+            and "maxItems" not in node
+        )
+        or ("additionalProperties" in node and "maxProperties" not in node)
+    }
+
+    assert unlimited == set()
+
+
+def test_lists_that_are_mappings_have_their_keys() -> None:
+    """So that the API server refuses two of one key, and merges server-side applies by it."""
+    keys = {
+        path.rpartition(".")[2]: node["x-kubernetes-list-map-keys"]
+        for kind in KNOWN
+        for path, node in nodes(schema_of(kind))
+        if node.get("x-kubernetes-list-type") == "map"
+    }
+
+    assert keys == {
+        "capacity": ["class"],
+        "conditions": ["type"],
+        "servedHashes": ["replica"],
+        "sysctls": ["name"],
+        "topologySpreadConstraints": ["topologyKey", "whenUnsatisfiable"],
+    }
+
+
+def test_every_rule_of_the_table_stands_in_a_schema() -> None:
+    """A rule that is listed under a class that is not there would be no rule."""
+    written = {
+        rule["rule"]
+        for kind in KNOWN
+        for _, node in nodes(schema_of(kind))
+        for rule in node.get("x-kubernetes-validations", ())
+    }
+
+    assert written == {rule.rule for rules in RULES.values() for rule in rules}
+
+
+def test_every_message_says_the_cure() -> None:
+    """What is wrong, and after a colon what to do."""
+    for rules in RULES.values():
+        for rule in rules:
+            assert ": " in rule.message, rule
+            assert len(rule.message) < 250, rule
+
+
+@pytest.mark.parametrize(
+    ("kind", "short", "shown", "wide"),
+    [
+        (
+            names.POLICY_KIND,
+            "pp",
+            ["Priority", "Enforcement", "Pods", "Accepted", "Age"],
+            ["Rejected", "Last match", "Reason", "Description"],
+        ),
+        (
+            names.CLASS_KIND,
+            "cc",
+            ["Complement of", "Accepted", "Age"],
+            ["Reason", "Nodes"],
+        ),
+    ],
+)
+def test_the_names_people_type(kind: str, short: str, shown: list[str], wide: list[str]) -> None:
+    """`kubectl get pp`, and a column for each thing that is asked first."""
+    spec = DEFINITIONS[kind]["spec"]
+    columns = spec["versions"][0]["additionalPrinterColumns"]
+
+    assert spec["scope"] == "Cluster"
+    assert spec["names"]["singular"] == kind.lower()
+    assert spec["names"]["shortNames"] == [short]
+    assert spec["names"]["categories"] == ["fairlead"]
+    assert [column["name"] for column in columns if not column.get("priority")] == shown
+    assert [column["name"] for column in columns if column.get("priority")] == wide
+    paths = {path for path, _ in nodes(schema_of(kind))} | {".metadata.creationTimestamp"}
+    assert {column["jsonPath"] for column in columns if "[?" not in column["jsonPath"]} <= paths

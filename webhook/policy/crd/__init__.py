@@ -1,0 +1,5 @@
+"""The CustomResourceDefinitions of policies and capacity classes, made from their models."""
+
+from webhook.policy.crd.definitions import RESOURCES, custom_resource_definitions
+
+__all__ = ["RESOURCES", "custom_resource_definitions"]

@@ -1,0 +1,119 @@
+"""The CustomResourceDefinitions of PlacementPolicy and CapacityClass, as objects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic.json_schema import models_json_schema
+
+from webhook import names
+from webhook.crd.definition import TEXT, Called, Column, definition
+from webhook.crd.structural import Structural
+from webhook.placement.schema.syntax import COUNTED_KEY_PATTERN, KEY_PATTERN
+from webhook.policy.crd.lists import LISTS
+from webhook.policy.crd.rules import RULES
+from webhook.policy.model import KNOWN
+from webhook.policy.status_model import ClassStatus, PolicyStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.crd.reported import Reported
+
+Json = dict[str, Any]
+
+_CLUSTER: Final = "Cluster"
+# Not in `all`, which people mean of one namespace.
+_CATEGORIES: Final = ("fairlead",)
+_ACCEPTED: Final = '.status.conditions[?(@.type=="Accepted")]'
+_AGE: Final = Column("Age", "date", ".metadata.creationTimestamp")
+_REASON: Final = Column("Reason", "string", f"{_ACCEPTED}.reason", wide=True)
+_POLICY_COLUMNS: Final = (
+    Column("Priority", "integer", ".spec.priority"),
+    Column("Enforcement", "string", ".spec.enforcement"),
+    Column("Pods", "integer", ".status.podsDecided"),
+    Column("Accepted", "string", f"{_ACCEPTED}.status"),
+    _AGE,
+    Column("Rejected", "integer", ".status.podsRejected", wide=True),
+    Column("Last match", "date", ".status.lastMatch", wide=True),
+    _REASON,
+    Column("Description", "string", ".spec.description", wide=True),
+)
+_CLASS_COLUMNS: Final = (
+    Column("Complement of", "string", ".spec.complementOf"),
+    Column("Accepted", "string", f"{_ACCEPTED}.status"),
+    _AGE,
+    _REASON,
+    Column("Nodes", "string", ".spec.nodes", wide=True),
+)
+_KINDS: Final[Mapping[str, tuple[Called, tuple[Column, ...], str, type[Reported]]]] = {
+    names.POLICY_KIND: (
+        Called(names.POLICY_KIND, names.PLACEMENT_POLICIES, _CLUSTER, "pp", _CATEGORIES),
+        _POLICY_COLUMNS,
+        "PolicySpec",
+        PolicyStatus,
+    ),
+    names.CLASS_KIND: (
+        Called(names.CLASS_KIND, names.CAPACITY_CLASSES, _CLUSTER, "cc", _CATEGORIES),
+        _CLASS_COLUMNS,
+        "CapacityClassSpec",
+        ClassStatus,
+    ),
+}
+# The definitions' names by kind: resource and group.
+RESOURCES: Final[Mapping[str, str]] = {kind: each[0].resource for kind, each in _KINDS.items()}
+
+
+def custom_resource_definitions() -> Mapping[str, Json]:
+    """By kind the definition, as `kubectl apply` takes it (apiextensions.k8s.io/v1)."""
+    return {
+        kind: definition(called, columns, _schema(kind, spec, status))
+        for kind, (called, columns, spec, status) in _KINDS.items()
+    }
+
+
+def _schema(kind: str, spec: str, status: type[Reported]) -> Json:
+    """The schema of the whole object. Of its metadata rules restrict the name alone."""
+    definitions = _definitions(kind, status)
+    structural = Structural(definitions, RULES, LISTS)
+    fields = definitions[kind]["properties"]
+    return {
+        "description": definitions[kind]["description"],
+        "type": "object",
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": TEXT,
+            "kind": TEXT,
+            "metadata": {"type": "object", "properties": {"name": TEXT, "generateName": TEXT}},
+            "spec": {**structural.definition(spec), "description": fields["spec"]["description"]},
+            "status": {
+                **structural.definition(status.__name__),
+                # What a newer controller reports is kept, for whoever knows it.
+                "x-kubernetes-preserve-unknown-fields": True,
+            },
+        },
+        "x-kubernetes-validations": [rule.schema() for rule in RULES[kind]],
+    }
+
+
+def _definitions(kind: str, status: type[Reported]) -> Mapping[str, Json]:
+    """What pydantic makes of the models of a kind, by class."""
+    _, whole = models_json_schema(
+        [(KNOWN[kind], "validation"), (status, "validation")], by_alias=True
+    )
+    definitions: Mapping[str, Json] = whole["$defs"]
+    # Whoever writes the status writes all that is known: nothing is filled in.
+    for name in (status.__name__, "Condition", "Served"):
+        for field in definitions[name]["properties"].values():
+            field.pop("default", None)
+    counted: Mapping[str, Json] = _with_counted_keys(definitions)
+    return counted
+
+
+def _with_counted_keys(node: Any) -> Any:
+    """A schema whose keys of labels are judged as closely as a pattern can."""
+    if isinstance(node, list):
+        return [_with_counted_keys(item) for item in node]
+    if isinstance(node, dict):
+        return {key: _with_counted_keys(value) for key, value in node.items()}
+    return COUNTED_KEY_PATTERN if node == KEY_PATTERN else node

@@ -1,0 +1,37 @@
+"""Which lists of a policy or a class are mappings by a key, and how long its lists may be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.crd.lists import by, placement_lists
+from webhook.placement.schema.limits import MAX_LISTED
+
+if TYPE_CHECKING:
+    from webhook.crd.lists import Lists
+
+_PLACEMENTS: Final = ("Defaults", "Wishes")
+# Rules look at each key.
+_MAPPINGS: Final = (
+    *((name, field) for name in _PLACEMENTS for field in ("nodeSelector", "labels", "annotations")),
+    ("LabelSelector", "matchLabels"),
+    ("Shape", "labels"),
+)
+_KEY_LISTS: Final = (
+    ("PodAffinityTerm", "matchLabelKeys"),
+    ("PodAffinityTerm", "mismatchLabelKeys"),
+    ("TopologySpreadConstraint", "matchLabelKeys"),
+)
+_REPORTS: Final = ("PolicyStatus", "ClassStatus")
+
+LISTS: Final[Lists] = {
+    **placement_lists(*_PLACEMENTS),
+    **{at: {"maxProperties": MAX_LISTED} for at in _MAPPINGS},
+    **{at: {"maxItems": MAX_LISTED} for at in _KEY_LISTS},
+    ("PolicySpec", "exclude"): {"maxItems": MAX_LISTED},
+    ("CapacityClassSpec", "nodes"): {"maxItems": MAX_LISTED},
+    ("Shape", "matchExpressions"): {"maxItems": MAX_LISTED},
+    ("Shape", "taints"): {"maxItems": MAX_LISTED},
+    **{(name, "conditions"): by(0, "type") for name in _REPORTS},
+    **{(name, "servedHashes"): by(0, "replica") for name in _REPORTS},
+}

@@ -1,0 +1,106 @@
+"""Rules in CEL for what the schemas of policies and capacity classes cannot say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook import names
+from webhook.crd.placement_rules import PLACEMENT
+from webhook.crd.rule import Rule, literal
+from webhook.placement.schema.placement import Defaults, Wishes
+from webhook.placement.schema.selectors import LabelSelector
+from webhook.policy.crd.dear_rules import DEAR
+from webhook.policy.match_model import Match
+from webhook.policy.model import PARTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_NAMED: Final = Rule(
+    "!has(self.metadata.generateName)",
+    "is not taken, for policies of equal priority go by name: give a name",
+    at=".metadata.generateName",
+)
+_OWN_COMPLEMENT: Final = Rule(
+    "!has(self.spec.complementOf) || self.spec.complementOf != self.metadata.name",
+    "a class cannot be its own complement: name another class, or give nodes",
+    at=".spec.complementOf",
+)
+_SHAPE: Final = Rule(
+    "(has(self.labels) && size(self.labels) > 0)"
+    " || (has(self.matchExpressions) && size(self.matchExpressions) > 0)",
+    "taints alone do not tell a node of the class: give a label or an expression",
+)
+_CLASS: Final = (
+    Rule(
+        "has(self.nodes) || has(self.complementOf)",
+        "a class needs nodes or complementOf: give one of the two",
+    ),
+    Rule(
+        "!has(self.nodes) || !has(self.complementOf)",
+        "a class has nodes or complementOf: keep one of the two",
+    ),
+)
+
+
+def _says_something(part: str) -> str:
+    """Whether a part of a policy has a field, of whatever value."""
+    fields = (Defaults if part == "defaults" else Wishes).outer_names()
+    there = " || ".join(f"has(self.{part}.{field})" for field in fields)
+    return f"(has(self.{part}) && ({there}))"
+
+
+def _own_keys() -> Iterator[Rule]:
+    for field in ("labels", "annotations"):
+        yield Rule(
+            f"!has(self.{field}) || self.{field}.all(k, !k.startsWith({literal(names.PREFIX)}))",
+            f"policies may not write {field} under {names.PREFIX}, for Fairlead reads them itself: "
+            "remove them",
+            at=f".{field}",
+        )
+
+
+def _selects(field: str) -> str:
+    """Whether a block has a selector that leaves something out."""
+    selector = f"self.{field}"
+    said = " || ".join(
+        f"(has({selector}.{part}) && size({selector}.{part}) > 0)"
+        for part in LabelSelector.outer_names()
+    )
+    return f"(has({selector}) && ({said}))"
+
+
+def _excludes() -> Rule:
+    selectors = ("namespaceSelector", "podSelector")
+    conditions = [
+        _selects(field) if field in selectors else f"has(self.{field})"
+        for field in Match.outer_names()
+    ]
+    return Rule(
+        " || ".join(conditions),
+        "an empty block would exclude every pod: give a condition, or remove it",
+    )
+
+
+_PARTS: Final = Rule(
+    " || ".join(map(_says_something, PARTS)),
+    f"a policy needs at least one of {', '.join(PARTS)}: say there what pods get",
+)
+
+_OWN: Final[Mapping[str, tuple[Rule, ...]]] = {
+    names.POLICY_KIND: (_NAMED,),
+    "PolicySpec": (_PARTS,),
+    "PolicySpec.exclude": (_excludes(),),
+    "Defaults": (*_own_keys(),),
+    "Wishes": (*_own_keys(),),
+    names.CLASS_KIND: (_NAMED, _OWN_COMPLEMENT),
+    "CapacityClassSpec": _CLASS,
+    "Shape": (_SHAPE,),
+}
+_TABLES: Final = (_OWN, PLACEMENT, DEAR)
+
+# By the name of the definition that they are about, or for the items of a list by Class.field.
+RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
+    name: tuple(rule for table in _TABLES for rule in table.get(name, ()))
+    for name in {**_OWN, **PLACEMENT, **DEAR}
+}

@@ -1,0 +1,63 @@
+"""What the controller reports of a policy or a capacity class that is in the cluster."""
+
+from typing import Literal, TypeAlias
+
+from pydantic import Field
+
+from webhook.crd.reported import Reported
+
+# Times are RFC 3339 texts in UTC, as Kubernetes writes them.
+Time: TypeAlias = str
+
+
+class Condition(Reported):
+    """One thing that is true of the object, false, or not known (metav1.Condition)."""
+
+    type: str = Field(description="What it is about.")
+    status: Literal["True", "False", "Unknown"] = Field(description="Whether it is so.")
+    observed_generation: int = Field(default=0, description="The generation that it is true of.")
+    last_transition_time: Time = Field(description="Since when it is so.")
+    reason: str = Field(default="", description="Why, in one word.")
+    message: str = Field(default="", description="Why, for a person.")
+
+
+class Served(Reported):
+    """Which policies one replica of the webhook decides by."""
+
+    replica: str = Field(description="The replica: the name of its pod.")
+    hash: str = Field(
+        description="The hash of its set of policies and classes, as the stamp on pods has it."
+    )
+
+
+class ObjectStatus(Reported):
+    """What is known of a policy as well as of a capacity class."""
+
+    observed_generation: int = Field(default=0, description="The generation that was looked at.")
+    conditions: tuple[Condition, ...] = Field(
+        default=(),
+        description="What is true of the object. Accepted: the webhook decides by it; while it is "
+        "False the last good set stays in force. Satisfiable: some node meets what it requires.",
+    )
+    served_hashes: tuple[Served, ...] = Field(
+        default=(),
+        description="The hash that each replica of the webhook serves. Where two differ, replicas "
+        "decide by different policies.",
+    )
+
+
+class PolicyStatus(ObjectStatus):
+    """What is known of a policy in the cluster: written by the controller alone."""
+
+    pods_decided: int = Field(
+        default=0, description="The pods that the policy matched, since the time in `since`."
+    )
+    pods_rejected: int = Field(
+        default=0, description="The pods that it rejected, since the time in `since`."
+    )
+    since: Time | None = Field(default=None, description="When counting began.")
+    last_match: Time | None = Field(default=None, description="When it last matched a pod.")
+
+
+class ClassStatus(ObjectStatus):
+    """What is known of a capacity class in the cluster: written by the controller alone."""
