@@ -114,6 +114,16 @@ def test_policies_under_audit_tell_what_they_would_do(files: Files) -> None:
     assert lines[0].endswith("unchanged: no policy matches")
 
 
+def test_a_policy_that_is_not_rolled_out_to_the_namespace_says_so(files: Files) -> None:
+    """It is under Audit there, whatever it is elsewhere."""
+    there = AUDITED.replace("enforcement: Audit", "rollout: {namespaces: [other]}")
+    lines = told(files, POD, there)
+    assert "audit tried it is not rolled out to the namespace research yet" in lines
+    assert "If the policies under audit were enforced" in lines
+    here = AUDITED.replace("enforcement: Audit", "rollout: {namespaces: [res*]}")
+    assert "applies tried Tried out." in told(files, POD, here)
+
+
 def test_policies_under_audit_tell_whom_they_would_reject(files: Files) -> None:
     """With the message that the author would get."""
     lines = told(files, ARM, REJECTED.replace("spec: {", "spec: {enforcement: Audit, "))

@@ -27,7 +27,8 @@ kind: PlacementPolicy
 metadata: {name: everything}
 spec:
   description: Every field once.
-  enforcement: Audit
+  enforcement: Enforce
+  rollout: {namespaces: [research, "ml-*"]}
   priority: -5
   match:
     namespaces: [research, "ml-*"]

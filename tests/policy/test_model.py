@@ -59,6 +59,16 @@ def test_a_policy_without_any_of_the_three_parts_is_an_error(spec: dict[str, Any
     )
 
 
+def test_nothing_is_rolled_out_of_a_policy_that_is_enforced_nowhere() -> None:
+    """Whoever writes both means one of them, and nobody can tell which."""
+    rollout = {"rollout": {"namespaces": ["a"]}, **SOMETHING}
+    assert errors(PlacementPolicy, policy(rollout)) == []
+    [(at, said)] = errors(PlacementPolicy, policy({"enforcement": "Audit", **rollout}))
+
+    assert at == "spec.rollout"
+    assert "leave out one of the two" in said
+
+
 @pytest.mark.parametrize("part", ["defaults", "overrides", "requirements"])
 @pytest.mark.parametrize("field", ["labels", "annotations"])
 def test_no_part_may_write_what_fairlead_reads(part: str, field: str) -> None:

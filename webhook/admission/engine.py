@@ -47,7 +47,8 @@ def decide(arrival: Arrival, policies: PolicySet, cluster: Cluster) -> Decision:
     positions = operating_system.same_system(matched, policies.systems, own)
     if matched and not positions:
         return _left_alone(arrival, own, identity, policies, _OTHER_SYSTEM)
-    enforced = tuple([at for at in positions if policies.policies[at].enforced])
+    namespace = arrival.namespace
+    enforced = tuple([at for at in positions if policies.policies[at].enforced_in(namespace)])
     bundle = policies.bundle(enforced)
     try:
         requests = _requests(own, policies)
@@ -145,7 +146,9 @@ def _audited(
     if_enforced: Merged,
 ) -> Audited:
     audited = tuple(
-        policies.policies[at].name for at in positions if not policies.policies[at].enforced
+        policies.policies[at].name
+        for at in positions
+        if not policies.policies[at].enforced_in(arrival.namespace)
     )
     return Audited(
         audited,

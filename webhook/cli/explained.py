@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from webhook.cli.decisions import Replicas
     from webhook.placement.nodes import Node, Survey
-    from webhook.policy.policy_set import PolicySet
+    from webhook.policy.policy_set import Policy, PolicySet
 
 # applies: it took part; audit: it would have; set aside: it matches, and takes no part all the
 # same; no: it does not match.
@@ -47,13 +47,19 @@ def answers(replicas: Replicas, policies: PolicySet) -> list[PolicyAnswer]:
         if policy.name in decision.policies:
             answer, why = "applies", policy.description
         elif policy.name in audited:
-            answer, why = "audit", policy.description
+            answer, why = "audit", _audited(policy, arrival.namespace)
         elif failed := policy.failed(subject):
             why = failed
         else:
             answer, why = "set aside", _aside(replicas, policies, at)
         found.append(PolicyAnswer(policy.name, policy.priority, answer, why))
     return sorted(found, key=lambda each: _ORDER.index(each.answer))
+
+
+def _audited(policy: Policy, namespace: str) -> str:
+    if not policy.enforced:
+        return policy.description
+    return f"it is not rolled out to the namespace {namespace} yet"
 
 
 def _aside(replicas: Replicas, policies: PolicySet, at: int) -> str:

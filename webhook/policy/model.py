@@ -12,7 +12,7 @@ from webhook.placement.schema.placement import Defaults, Wishes
 from webhook.placement.schema.selectors import LabelSelectorRequirement
 from webhook.placement.schema.syntax import AnnotationKey, LabelKey, LabelValue, ObjectName
 from webhook.placement.schema.taints import Taint
-from webhook.policy.match_model import Match
+from webhook.policy.match_model import Match, NamespaceGlob
 
 PARTS: Final = ("defaults", "overrides", "requirements")
 
@@ -53,6 +53,16 @@ class Metadata(Strict):
     self_link: Any = Field(default=None, description="Set by old API servers.")
 
 
+class Rollout(Strict):
+    """Where a policy is enforced already; elsewhere it is under Audit."""
+
+    namespaces: list[NamespaceGlob] = Field(
+        min_length=1,
+        description="Namespaces in which it is enforced; * stands for any text and ? for one "
+        "character. In all others it decides and records, and changes nothing.",
+    )
+
+
 class PolicySpec(Strict):
     """Which pods a policy matches, and the placement that it gives them."""
 
@@ -67,6 +77,11 @@ class PolicySpec(Strict):
         default="Enforce",
         description="Enforce changes and rejects pods. Audit decides and records, and changes "
         "nothing.",
+    )
+    rollout: Rollout | None = Field(
+        default=None,
+        description="Where the policy is enforced already, while it is rolled out. Left out: "
+        "wherever it matches.",
     )
     priority: int = Field(
         default=0,
@@ -100,6 +115,12 @@ class PolicySpec(Strict):
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
         """Some part must say something, and none may write what Fairlead itself reads."""
         yield from crowded(dict(given), ())
+        if given.get("rollout") and given.get("enforcement") == "Audit":
+            yield Problem(
+                ("rollout",),
+                "means nothing under enforcement: Audit, which changes no pod anywhere; leave out "
+                "one of the two",
+            )
         parts = {name: given.get(name) for name in PARTS}
         if not any(parts.values()):
             yield Problem((), "needs at least one of defaults, overrides and requirements")

@@ -16,6 +16,7 @@ from webhook.policy.match_model import Match
 from webhook.policy.selectors import compile_selector
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Mapping, Sequence
 
     from webhook.placement.bundle import Bundle
@@ -37,9 +38,14 @@ class Policy:
     priority: int
     description: str
     enforced: bool
+    rollout: re.Pattern[str] | None
     match: conditions.Block
     exclude: tuple[conditions.Block, ...]
     wishes: tuple[Wish, ...]
+
+    def enforced_in(self, namespace: str) -> bool:
+        """Whether it changes and rejects pods there, and does not only record."""
+        return self.enforced and (self.rollout is None or self.rollout.match(namespace) is not None)
 
     def matches(self, subject: Subject) -> bool:
         """Whether the policy is for the pod."""
@@ -125,11 +131,13 @@ class PolicySet:
 
 
 def _compiled(policy: PlacementPolicy, classes: Mapping[str, CapacityClass]) -> Policy:
+    rollout = policy.spec.rollout
     return Policy(
         name=policy.name,
         priority=policy.spec.priority,
         description=policy.spec.description or "",
         enforced=policy.spec.enforcement == "Enforce",
+        rollout=conditions.globs(rollout.namespaces) if rollout else None,
         match=conditions.block(policy.spec.match or Match()),
         exclude=tuple(conditions.block(part) for part in policy.spec.exclude),
         wishes=compiling.wishes(policy, classes),

@@ -87,9 +87,16 @@ _PARTS: Final = Rule(
     f"a policy needs at least one of {', '.join(PARTS)}: say there what pods get",
 )
 
+_ROLLED_OUT: Final = Rule(
+    "!has(self.rollout) || !has(self.enforcement) || self.enforcement != 'Audit'",
+    "means nothing under enforcement: Audit, which changes no pod anywhere: leave out one of the "
+    "two",
+    at=".rollout",
+)
+
 _OWN: Final[Mapping[str, tuple[Rule, ...]]] = {
     names.POLICY_KIND: (_NAMED,),
-    "PolicySpec": (_PARTS,),
+    "PolicySpec": (_PARTS, _ROLLED_OUT),
     "PolicySpec.exclude": (_excludes(),),
     "Defaults": (*_own_keys(),),
     "Wishes": (*_own_keys(),),
