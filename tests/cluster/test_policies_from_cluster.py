@@ -1,0 +1,222 @@
+"""A webhook that takes its policies from the objects of a real API server."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.admission.reviews import review
+from tests.cli.served import Served, ask, pool_in, pool_policy, served
+from tests.cluster.rooms import metric
+from tests.policy.examples import EVERYTHING
+from webhook import names
+from webhook.policy.load import load
+from webhook.sandbox.control_plane import ControlPlane, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from webhook.sandbox.kubectl import Kubectl
+
+# Enough for what only stores and tells.
+SMALL = Settings(components=("etcd", "kube-apiserver"))
+RESOURCES = (names.PLACEMENT_POLICIES, names.CAPACITY_CLASSES)
+DEFINITIONS = tuple(f"{resource}.{names.GROUP}" for resource in RESOURCES)
+SPOT = """
+apiVersion: fairlead.dev/v1alpha1
+kind: CapacityClass
+metadata: {name: spot}
+spec: {nodes: [{labels: {lifecycle: spot}}]}
+"""
+WISH = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: wish}
+spec: {overrides: {capacity: [{class: spot, mode: Constrain}]}}
+"""
+
+
+@pytest.fixture(scope="module")
+def plane(
+    binaries: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """An API server of the module's own, for the shared one keeps its definitions."""
+    directory = tmp_path_factory.mktemp("policies") / "state"
+    with ControlPlane(directory, binaries, SMALL) as started:
+        yield started
+
+
+@pytest.fixture
+def kubectl(plane: ControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl]) -> Kubectl:
+    """kubectl for a cluster that has no policies, and no definitions of them."""
+    kubectl = kubectl_for(plane)
+    kubectl("delete", "crd", *DEFINITIONS, "--ignore-not-found")
+    return kubectl
+
+
+def define(kubectl: Kubectl) -> None:
+    """Give the cluster the definitions."""
+    for definition in DEFINITIONS:
+        kubectl("apply", "--server-side", "-f", f"manifests/crds/{definition}.yaml")
+    kubectl("wait", "--for=condition=Established", *(f"crd/{each}" for each in DEFINITIONS))
+
+
+def serving(plane: ControlPlane, folder: Path) -> AbstractContextManager[Served]:
+    """`fairlead serve --policies-from-cluster`."""
+    return served(
+        folder,
+        policies=("--policies-from-cluster",),
+        cluster=("--kubeconfig", str(plane.kubeconfig)),
+    )
+
+
+def wait_for_set(server: Served, *texts: str) -> None:
+    """Wait until the set that serves is that of these documents, were they in files."""
+    files = {f"{at}.yaml": text.encode() for at, text in enumerate(texts)}
+    digest = load(files).policies.hash
+    while not metric(server.health_port, "fairlead_policy_set_info", hash=digest):
+        time.sleep(0.05)
+
+
+def wait_for_reason(server: Served, *parts: str) -> str:
+    """Wait until the reason of the condition of the policies has all of these parts."""
+    while True:
+        reason = str(server.readiness()[1]["policies"]["reason"])
+        if all(part in reason for part in parts):
+            return reason
+        time.sleep(0.05)
+
+
+def pool(server: Served) -> str:
+    """The pool that a pod is given now."""
+    response, body = ask(server.connect(), review(namespace="default"))
+    assert response.status == 200
+    return pool_in(body)
+
+
+def test_the_set_follows_the_objects_of_the_cluster(
+    plane: ControlPlane, kubectl: Kubectl, tmp_path: Path
+) -> None:
+    """Each write of a policy or class is served, with the hash that files would have."""
+    define(kubectl)
+    with serving(plane, tmp_path) as server:
+        server.wait_ready()
+        wait_for_set(server)
+
+        kubectl("apply", "-f", "-", stdin=pool_policy("a"))
+        wait_for_set(server, pool_policy("a"))
+        assert pool(server) == "a"
+
+        kubectl("apply", "-f", "-", stdin=pool_policy("b"))
+        wait_for_set(server, pool_policy("b"))
+        assert pool(server) == "b"
+
+        kubectl("apply", "-f", "-", stdin=f"{SPOT}---{WISH}")
+        wait_for_set(server, pool_policy("b"), SPOT, WISH)
+        changed = SPOT.replace("lifecycle: spot", "lifecycle: cheap")
+        kubectl("apply", "-f", "-", stdin=changed)
+        wait_for_set(server, pool_policy("b"), changed, WISH)
+
+        kubectl("delete", "pp", "wish", "pool")
+        wait_for_set(server, changed)
+        kubectl("delete", "cc", "spot")
+        wait_for_set(server)
+        for resource in RESOURCES:
+            age = metric(server.health_port, "fairlead_cache_age_seconds", resource=resource)
+            assert age < float("inf")
+
+
+def test_every_field_has_the_hash_of_its_file(
+    plane: ControlPlane, kubectl: Kubectl, tmp_path: Path
+) -> None:
+    """Nothing that the API server does to an object changes what it says."""
+    define(kubectl)
+    kubectl("apply", "-f", "-", stdin=EVERYTHING)
+    with serving(plane, tmp_path) as server:
+        wait_for_set(server, EVERYTHING)
+
+
+def test_a_set_that_is_none_leaves_the_last_good_one(
+    plane: ControlPlane, kubectl: Kubectl, tmp_path: Path
+) -> None:
+    """Named in log, metric and readiness with the object and the field, until it is mended."""
+    define(kubectl)
+    kubectl("apply", "-f", "-", stdin=pool_policy("a"))
+    where = "placementpolicies/wish: spec.overrides.capacity[0].class: there is no capacity class"
+    with serving(plane, tmp_path) as server:
+        wait_for_set(server, pool_policy("a"))
+        kubectl("apply", "-f", "-", stdin=WISH)
+        refused = server.line("policies refused, the last good ones serve on")
+        assert f"{where} 'spot' (classes: none is defined)" in refused["error"]
+        wait_for_reason(server, where, "loaded at")
+        assert server.readiness()[0] == 200
+        assert pool(server) == "a"
+        assert metric(server.health_port, "fairlead_policy_reload_total", outcome="refused") == 1
+
+        # Nor is any other write taken, until the whole set is one.
+        kubectl("apply", "-f", "-", stdin=SPOT)
+        wait_for_set(server, pool_policy("a"), SPOT, WISH)
+        assert where not in wait_for_reason(server, "loaded at")
+
+        kubectl("delete", "cc", "spot")
+        wait_for_reason(server, where)
+        with serving(plane, tmp_path) as late:
+            late.line("policies refused, there are none to serve")
+            wait_for_reason(late, where)
+            assert late.readiness()[0] == 503
+            kubectl("delete", "pp", "wish")
+            late.wait_ready()
+            wait_for_set(late, pool_policy("a"))
+        wait_for_set(server, pool_policy("a"))
+
+
+def test_a_cluster_without_the_definitions_is_waited_for_and_their_loss_is_survived(
+    plane: ControlPlane, kubectl: Kubectl, tmp_path: Path
+) -> None:
+    """Not ready at first, with the cure; later the last good set serves on, and says why."""
+    with serving(plane, tmp_path) as server:
+        for definition in DEFINITIONS:
+            cure = f"kubectl apply -f manifests/crds/{definition}.yaml"
+            wait_for_reason(server, "not listed yet", cure)
+        assert server.readiness()[0] == 503
+        define(kubectl)
+        server.wait_ready()
+        kubectl("apply", "-f", "-", stdin=f"{SPOT}---{WISH}---{pool_policy('a')}")
+        wait_for_set(server, SPOT, WISH, pool_policy("a"))
+
+        kubectl("delete", "crd", *DEFINITIONS)
+        wait_for_reason(server, "vanished with the definition of", "loaded at")
+        assert server.readiness()[0] == 200
+        assert pool(server) == "a"
+        wait_for_set(server, SPOT, WISH, pool_policy("a"))
+
+        define(kubectl)
+        kubectl("apply", "-f", "-", stdin=pool_policy("c"))
+        wait_for_set(server, pool_policy("c"))
+        while "vanished" in wait_for_reason(server, "loaded at"):
+            time.sleep(0.05)
+
+
+def test_policies_are_followed_again_after_the_api_server_was_away(
+    plane: ControlPlane, kubectl: Kubectl, tmp_path: Path
+) -> None:
+    """The last good set serves meanwhile."""
+    define(kubectl)
+    kubectl("apply", "-f", "-", stdin=pool_policy("a"))
+    with serving(plane, tmp_path) as server:
+        server.wait_ready()
+        wait_for_set(server, pool_policy("a"))
+        plane.stop_component("kube-apiserver")
+        wait_for_reason(server, "loaded at", names.PLACEMENT_POLICIES, "cannot connect")
+        assert pool(server) == "a"
+        plane.start_component("kube-apiserver")
+        plane.wait_for_api_server()
+        # An API server that has just started may not know yet what it serves.
+        while kubectl.run("apply", "-f", "-", stdin=pool_policy("b")).returncode:
+            time.sleep(0.05)
+        wait_for_set(server, pool_policy("b"))
+        assert pool(server) == "b"
