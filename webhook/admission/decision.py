@@ -18,7 +18,7 @@ Result: TypeAlias = Literal["placed", "unchanged", "left-alone", "rejected", "no
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """What would be if the policies under Audit here were enforced too; `patch` is the whole one."""
+    """What would be if policies under Audit here were enforced too; `patch` is the whole one."""
 
     policies: tuple[str, ...]
     patch: Sequence[Operation] = ()
