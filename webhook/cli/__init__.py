@@ -18,6 +18,7 @@ COMMANDS = {
     "completion": "Print the shell code that completes this command.",
     "controller": "Run the controller of Runs.",
     "demo": "Show the webhook at work, with or without a cluster.",
+    "diff": "Which pods other policies would move, reject or leave without a node.",
     "disable": "Send no pods to the webhook for a time.",
     "doctor": "What is wrong with an installation, and what to do.",
     "enable": "Send pods to the webhook again.",

@@ -93,15 +93,20 @@ def decisions(offline: Offline) -> list[Replicas]:
         try:
             found += _of_template(template, offline)
         except InvalidPod as error:
-            source = template.source
-            path = (*template.path, *steps(error.field))
-            _, _, what = str(error).partition(": ")
-            if what.startswith("want a string"):
-                what += "; put it in quotes"
-            problems.append(f"{source.place(path)}: {source.title}: {path_text(path)}: {what}")
+            problems.append(misshapen(template, error))
     if problems:
         raise UnreadableInput(problems)
     return found
+
+
+def misshapen(template: PodTemplate, error: InvalidPod) -> str:
+    """A line about a field of a template that has no pod's shape, with its place and the cure."""
+    source = template.source
+    path = (*template.path, *steps(error.field))
+    _, _, what = str(error).partition(": ")
+    if what.startswith("want a string"):
+        what += "; put it in quotes"
+    return f"{source.place(path)}: {source.title}: {path_text(path)}: {what}"
 
 
 def _of_template(template: PodTemplate, offline: Offline) -> list[Replicas]:

@@ -108,8 +108,8 @@ def read_offline(
         where = ", ".join(map(str, objects))
         raise UnreadableInput([f"{where}: no object that makes pods in there, {there}"])
     file = read_cluster_file(namespaces) if namespaces else None
-    default = _default_priority_class(found) or (file and file.default_priority_class)
-    known = {**(file.namespaces if file else {}), **_namespaces(found)}
+    default = default_priority_class(found) or (file and file.default_priority_class)
+    known = {**(file.namespaces if file else {}), **namespaces_among(found)}
     return Offline(policy_set, found, templates, known, Cluster(default or ""), namespace)
 
 
@@ -156,7 +156,8 @@ def _refuse_runs(objects: Sequence[Object]) -> None:
         raise UnreadableInput(problems)
 
 
-def _namespaces(objects: Sequence[Object]) -> dict[str, Mapping[str, str]]:
+def namespaces_among(objects: Sequence[Object]) -> dict[str, Mapping[str, str]]:
+    """The labels of the Namespaces among the objects, by name."""
     found: dict[str, Mapping[str, str]] = {}
     for each in objects:
         if (each.kind, each.value.get("apiVersion")) == ("Namespace", "v1"):
@@ -167,7 +168,7 @@ def _namespaces(objects: Sequence[Object]) -> dict[str, Mapping[str, str]]:
     return found
 
 
-def _default_priority_class(objects: Sequence[Object]) -> str | None:
+def default_priority_class(objects: Sequence[Object]) -> str | None:
     """The name of the globalDefault PriorityClass; of several the one of the lowest value."""
     defaults = [
         (value if isinstance(value := each.value.get("value"), int) else 0, each.name)

@@ -72,8 +72,6 @@ def _by_key(trace: Sequence[Entry]) -> Mapping[_Key, Sequence[Entry]]:
 
 
 def _text(entries: Sequence[Entry], counts: Collection[str]) -> str:
-    """What was done; what came to nothing says how."""
-    return "; ".join(
-        each.reason if each.outcome in counts else f"{each.outcome}: {each.reason}"
-        for each in entries
-    )
+    """What was done; if all came to nothing, how."""
+    done = [each.reason for each in entries if each.outcome in counts]
+    return "; ".join(done or [f"{each.outcome}: {each.reason}" for each in entries])

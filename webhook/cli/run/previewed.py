@@ -74,7 +74,7 @@ class Group:
     def pods(self) -> Iterator[JsonObject]:
         """All of them, as they would be."""
         for index in self.indexes:
-            yield self.patched(_pod(self.plan, self.role, index))
+            yield self.patched(pod_of(self.plan, self.role, index))
 
     def patched(self, pod: JsonObject) -> JsonObject:
         """One of them with the patch applied."""
@@ -109,7 +109,7 @@ def groups(plan: Plan, judge: Judge | None) -> list[Group]:
 
 def _group(own: list[Group], plan: Plan, role: str, index: int, judge: Judge | None) -> Group:
     """The group of a replica, which is among `own` afterwards."""
-    mould, pod = plan.mould(role, index), _pod(plan, role, index)
+    mould, pod = plan.mould(role, index), pod_of(plan, role, index)
     decision = judge.decision(pod) if judge else None
     for each in own:
         if each.mould is mould and _alike(each.decision, decision):
@@ -125,7 +125,7 @@ def _alike(one: Decision | None, other: Decision | None) -> bool:
     return same(one, other)
 
 
-def _pod(plan: Plan, role: str, index: int) -> JsonObject:
+def pod_of(plan: Plan, role: str, index: int) -> JsonObject:
     """A pod, as it comes to the webhook; of a Deployment, as its ReplicaSet makes it."""
     if not plan.run.spec.serving:
         return plan.pod(role, index, 0)

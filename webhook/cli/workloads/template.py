@@ -117,14 +117,21 @@ class PodTemplate:
         Without indexes all of them; `more` is how many more there are after the last of these.
         Empty for a single pod of an object that makes no other.
         """
-        if self.count is None:
-            return f"{self.part}, one a node" if self.part else "one pod a node"
-        if indexes is not None and len(indexes) + more < self.count:
-            text = f"{ranges(indexes, more)} of {self.count}"
-            return f"{self.part} {text}" if self.part else f"pods {text}"
-        if self.count == 1:
-            return self.part
-        return f"{self.part} × {self.count}" if self.part else f"{self.count} pods"
+        return described(self.part, self.count, indexes, more)
+
+
+def described(
+    part: str, count: int | None, indexes: Sequence[int] | None = None, more: int = 0
+) -> str:
+    """Which of `count` pods these are: see PodTemplate.describe."""
+    if count is None:
+        return f"{part}, one a node" if part else "one pod a node"
+    if indexes is not None and len(indexes) + more < count:
+        text = f"{ranges(indexes, more)} of {count}"
+        return f"{part} {text}" if part else f"pods {text}"
+    if count == 1:
+        return part
+    return f"{part} × {count}" if part else f"{count} pods"
 
 
 def ranges(indexes: Sequence[int], more: int = 0) -> str:

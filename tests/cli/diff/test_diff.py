@@ -1,0 +1,340 @@
+"""`fairlead diff` on files: what it prints, how it ends, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.cli.diff.repository import Repository
+from tests.cli.files import NODES, POD, POLICIES, REJECTED, TF_JOB
+from tests.policy_tests.writing import CLASS, policy
+from webhook.cli.diff import command
+
+PREVENTED = POLICIES.replace("Constrain", "Prevent")
+NOWHERE = CLASS + policy("nowhere", "overrides: {nodeSelector: {pool: none}}")
+ARM = POD.replace("name: mnist", "name: arm", 1).replace(
+    "spec:\n", "spec:\n  nodeSelector: {arch: arm64}\n"
+)
+RUN = """\
+apiVersion: fairlead.dev/v1alpha1
+kind: Run
+metadata: {name: mnist, namespace: research}
+spec:
+  kind: experiment
+  framework: pytorch
+  template: {spec: {containers: [{name: main, image: train}]}}
+  replicas:
+    master: {}
+    worker: {count: 2}
+"""
+SELECTING = policy(
+    "by-tier", "match: {namespaceSelector: {matchLabels: {tier: a}}}, defaults: {schedulerName: s}"
+)
+
+
+class Folder:
+    """A working directory with files, and the command."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.write("old/p.yaml", POLICIES)
+        self.write("new/p.yaml", PREVENTED)
+        self.write("nodes.yaml", NODES)
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file."""
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def diff(self, *arguments: str, stdin: str | None = None) -> Result:
+        """Call the command."""
+        return CliRunner().invoke(command, arguments, input=stdin)
+
+    def on(self, objects: str, *options: str, old: str = "old", new: str = "new") -> Result:
+        """The difference between the folders for these objects."""
+        self.write("objects.yaml", objects)
+        return self.diff(old, new, "--pods", "objects.yaml", *options)
+
+    def told(self, objects: str, *options: str, old: str = "old", new: str = "new") -> Any:
+        """The same, as JSON."""
+        return json.loads(self.on(objects, "-o", "json", *options, old=old, new=new).stdout)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
+    """A working directory."""
+    monkeypatch.chdir(tmp_path)
+    return Folder(tmp_path)
+
+
+def test_the_answer_reads_at_once(folder: Folder) -> None:
+    """What is compared, the sum, the sums by namespace and policy, and every kind of change."""
+    folder.write("new/more.yaml", REJECTED)
+    result = folder.on(f"{POD}---\n{ARM}---\n{TF_JOB}", "--nodes", "nodes.yaml")
+    assert (result.exit_code, result.stderr) == (1, "")
+    sets = [line.rpartition("set ")[2] for line in result.stdout.splitlines()[:2]]
+    assert (
+        result.stdout.replace(sets[0], "HASH-1").replace(sets[1], "HASH-2")
+        == """\
+OLD  old  1 policy, set HASH-1
+NEW  new  2 policies, set HASH-2
+
+5 pods of runs: 1 newly rejected, 4 newly without a node
+
+  namespace  policy           newly rejected  newly without a node
+  default    amd64-only       0               3
+  default    workers-on-spot  0               3
+  research   amd64-only       1               1
+  research   workers-on-spot  0               1
+
+Newly rejected: 1 pod
+  1 pod in research: Pod/arm
+    policy amd64-only: requirements.nodeSelector[arch]: must be 'amd64'; the pod says 'arm64'
+
+Newly without a node: 4 pods
+  3 pods in default: TFJob/mnist worker × 3
+    +  amd64-only, requirements    nodeSelector[arch]: 'amd64'
+    ~  workers-on-spot, overrides  capacity[spot]: Prevent (before: Constrain)
+    0 of 3 nodes admit such a pod, 2 did before: nodeSelector arch=amd64 on 3
+  1 pod in research: Pod/mnist
+    +  amd64-only, requirements    nodeSelector[arch]: 'amd64'
+    ~  workers-on-spot, overrides  capacity[spot]: Prevent (before: Constrain)
+    0 of 3 nodes admit such a pod, 2 did before: nodeSelector arch=amd64 on 3
+"""
+    )
+
+
+def test_a_comment_on_a_pull_request_says_the_same(folder: Folder) -> None:
+    """In Markdown, with what others may have written in code."""
+    folder.write("new/more.yaml", REJECTED)
+    result = folder.on(f"{POD}---\n{ARM}", "--nodes", "nodes.yaml", "-o", "markdown")
+    assert (
+        result.stdout
+        == """\
+### Placement policies: `old` → `new`
+
+**2 pods of runs: 1 newly rejected, 1 newly without a node.**
+
+| namespace | policy | newly rejected | newly without a node |
+|---|---|--:|--:|
+| `research` | `amd64-only` | 1 | 1 |
+| `research` | `workers-on-spot` | 0 | 1 |
+
+**Newly rejected**, 1 pod in `research`: `Pod/arm`
+
+```diff
+- policy amd64-only: requirements.nodeSelector[arch]: must be 'amd64'; the pod says 'arm64'
+```
+
+**Newly without a node**, 1 pod in `research`: `Pod/mnist`
+
+```diff
++ amd64-only, requirements: nodeSelector[arch]: 'amd64'
+! workers-on-spot, overrides: capacity[spot]: Prevent (before: Constrain)
+# 0 of 3 nodes admit such a pod, 2 did before: nodeSelector arch=amd64 on 3
+```
+"""
+    )
+
+
+def test_programs_get_every_pod(folder: Folder) -> None:
+    """With its place, what both sets make of it, and by which policy."""
+    found = folder.told(TF_JOB, "--nodes", "nodes.yaml")
+    assert (found["old"]["source"], found["new"]["source"], found["nodes"]) == ("old", "new", 3)
+    assert found["pods"] == {
+        "total": 3,
+        "live": 0,
+        "ofNoRun": 0,
+        "rejectedBeforeAndAfter": 0,
+        "differing": 3,
+        "withoutNode": 0,
+        "rejected": 0,
+        "unplaceable": 0,
+        "moved": 3,
+        "admitted": 0,
+        "placeable": 0,
+    }
+    (change,) = found["changes"]
+    assert (change["change"], change["policies"]) == ("moved", ["workers-on-spot"])
+    assert (change["old"]["nodes"], change["new"]["nodes"]) == (2, 1)
+    assert change["objects"] == [
+        {
+            "object": "TFJob/mnist",
+            "pods": "worker × 3",
+            "indexes": [0, 1, 2],
+            "count": 3,
+            "live": False,
+            "place": "objects.yaml:8:7",
+        }
+    ]
+
+
+def test_the_same_policies_make_no_difference(folder: Folder) -> None:
+    """Exit code 0, and a plain word."""
+    result = folder.on(POD, new="old")
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (
+        0,
+        "1 pod of runs: all as before",
+    )
+
+
+def test_runs_are_compared_replica_by_replica(folder: Folder) -> None:
+    """As the controller will make them."""
+    found = folder.told(RUN)
+    (change,) = found["changes"]
+    assert found["pods"]["total"] == 3
+    assert change["objects"][0]["object"] == "Run/mnist"
+    assert (change["namespace"], change["objects"][0]["pods"]) == ("research", "worker × 2")
+
+
+def test_a_large_run_is_decided_on_up_to_its_thousandth_replica(folder: Folder) -> None:
+    """The others are taken to be like it, and counted."""
+    found = folder.told(RUN.replace("count: 2", "count: 1500"))
+    (change,) = found["changes"]
+    assert (change["count"], found["pods"]["total"]) == (1500, 1501)
+    assert change["objects"][0]["pods"] == "worker × 1500"
+
+
+def test_a_run_that_is_none_is_told_with_its_place(folder: Folder) -> None:
+    """Exit code 2: nothing was compared."""
+    result = folder.on(RUN.replace("kind: experiment", "kind: nothing"))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "objects.yaml:1:1: Run/mnist: spec.kind" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "codes"),
+    [
+        ("changed", (1, 1, 1, 1)),
+        ("unplaceable", (0, 1, 1, 0)),
+        ("rejected", (0, 0, 1, 0)),
+        ("never", (0, 0, 0, 0)),
+    ],
+)
+def test_the_exit_code_is_what_was_asked_for(
+    folder: Folder, fail_on: str, codes: tuple[int, ...]
+) -> None:
+    """Of pods that are placed otherwise, left without a node, rejected, and admitted again."""
+    folder.write("nowhere/p.yaml", NOWHERE)
+    folder.write("strict/p.yaml", CLASS + REJECTED)
+    folder.write("empty/p.yaml", CLASS)
+    cases = [(POD, "old", "new"), (POD, "old", "nowhere"), (ARM, "empty", "strict")]
+    cases.append((ARM, "strict", "empty"))
+    found = []
+    nodes = NODES.replace("pool: steady}", "pool: steady, arch: arm64}")
+    folder.write("nodes.yaml", nodes)
+    for objects, old, new in cases:
+        options = ("--fail-on", fail_on, "--nodes", "nodes.yaml")
+        found.append(folder.on(objects, *options, old=old, new=new).exit_code)
+    assert tuple(found) == codes
+
+
+def test_a_gate_on_nodes_wants_nodes(folder: Folder) -> None:
+    """Without them it would always be open."""
+    result = folder.on(POD, "--fail-on", "unplaceable")
+    assert result.exit_code == 2
+    assert "give --nodes" in result.stderr
+
+
+def test_a_revision_is_compared_with_the_work_tree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a CI job does, and an author before."""
+    repository = Repository(tmp_path / "repository")
+    monkeypatch.chdir(repository.folder)
+    repository.write("policies/p.yaml", POLICIES)
+    repository.write("pod.yaml", POD)
+    repository.commit()
+    repository.write("policies/p.yaml", PREVENTED)
+    runner = CliRunner()
+    arguments = ["main:policies", "policies", "--pods", "pod.yaml"]
+    result = runner.invoke(command, arguments)
+    assert result.exit_code == 1
+    assert "capacity[spot]: Prevent (before: Constrain)" in result.stdout
+    repository.commit()
+    assert runner.invoke(command, arguments).exit_code == 0
+    assert runner.invoke(command, ["main~1:policies", *arguments[1:]]).exit_code == 1
+
+
+def test_no_policies_at_all_is_a_set_too(folder: Folder) -> None:
+    """What policies do is what they change of nothing."""
+    result = folder.on(POD, old="/dev/null")
+    assert result.exit_code == 1
+    assert "+  workers-on-spot, overrides  capacity[spot]: Prevent" in result.stdout
+
+
+def test_everything_that_is_wrong_is_told_at_once(folder: Folder) -> None:
+    """Of both sets, with file and line; exit code 2, so that no job takes it for a difference."""
+    folder.write("old/p.yaml", POLICIES.replace("roles: [worker]", "roles: [work]"))
+    folder.write("new/p.yaml", POLICIES.replace("Constrain", "Constrained"))
+    result = folder.on(POD)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "old/p.yaml:" in result.stderr
+    assert "new/p.yaml:" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "said"), [("gone", "no such file or folder"), ("empty", "/dev/null stands for")]
+)
+def test_a_folder_without_policies_is_no_set(folder: Folder, old: str, said: str) -> None:
+    """A slip of the pen would otherwise be a difference of everything."""
+    (folder.path / "empty").mkdir()
+    result = folder.on(POD, old=old)
+    assert result.exit_code == 2
+    assert said in " ".join(result.stderr.split())
+
+
+def test_objects_that_make_no_pods_are_no_answer(folder: Folder) -> None:
+    """A gate that looked at nothing would be open."""
+    result = folder.on("{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}")
+    assert result.exit_code == 2
+    assert "only 1 ConfigMap" in result.stderr
+
+
+def test_a_pod_without_a_pods_shape_is_told_with_its_place(folder: Folder) -> None:
+    """And the cure."""
+    result = folder.on(POD.replace("spec:\n", "spec:\n  nodeSelector: {a: 1}\n"))
+    assert result.exit_code == 2
+    assert "objects.yaml:8:21: Pod/mnist: spec.nodeSelector.a: want a string" in result.stderr
+
+
+def test_pods_of_no_run_are_counted_apart(folder: Folder) -> None:
+    """No policy is for them."""
+    plain = POD.replace(
+        "labels: {fairlead.dev/run: mnist, fairlead.dev/role: worker}", "labels: {}"
+    )
+    found = folder.told(f"{POD}---\n{plain}")
+    assert (found["pods"]["total"], found["pods"]["ofNoRun"]) == (1, 1)
+
+
+def test_standard_input_may_have_the_pods(folder: Folder) -> None:
+    """As `kubectl get -o yaml` prints them."""
+    assert folder.diff("old", "new", "--pods", "-", stdin=POD).exit_code == 1
+
+
+def test_namespaces_may_stand_beside_the_pods(folder: Folder) -> None:
+    """Without them it is said that their labels are not known."""
+    folder.write("new/p.yaml", POLICIES + SELECTING)
+    result = folder.on(POD)
+    assert result.exit_code == 0
+    assert "the labels of namespace research are not known" in result.stderr
+    space = "{apiVersion: v1, kind: Namespace, metadata: {name: research, labels: {tier: a}}}"
+    result = folder.on(f"{POD}---\n{space}")
+    assert (result.exit_code, result.stderr) == (1, "")
+
+
+def test_what_others_wrote_steers_no_terminal_and_no_markdown(folder: Folder) -> None:
+    """A pod's name and its words are shown, and nothing more."""
+    folder.write("new/more.yaml", REJECTED)
+    evil = ARM.replace("arm64", '"a`]()<b>\\e[2J@all"')
+    for output in ("text", "markdown"):
+        shown = folder.on(evil, "-o", output).stdout
+        assert "\x1b" not in shown
+        assert "@all" in shown
+    block = shown.partition("```diff\n")[2].partition("\n```")[0]
+    assert "@all" in block

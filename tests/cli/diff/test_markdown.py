@@ -1,0 +1,60 @@
+"""A comment on a pull request is always short enough to be one."""
+
+from __future__ import annotations
+
+from tests.comparison.worlds import arrival, different, policies
+from tests.policy_tests.writing import policy
+from webhook.cli.diff.markdown import MAX_CHARACTERS, document
+from webhook.cli.diff.words import Outcome
+from webhook.comparison.difference import Difference
+from webhook.comparison.report import Judged, Maker, report
+
+LONG = "x" * 253
+
+
+def outcome(*judged: Judged) -> Outcome:
+    """What would be printed of them."""
+    empty = policies()
+    return Outcome(LONG, "new", empty, empty, None, report(judged))
+
+
+def rejected(value: str) -> Difference:
+    """A pod that is rejected for a word of its own."""
+    strict = policy("amd64", "requirements: {nodeSelector: {arch: amd64}}")
+    return different([], [strict], arrival(nodeSelector={"arch": value}))
+
+
+def test_many_changes_are_cut_and_counted() -> None:
+    """However long their names and reasons are."""
+    found = outcome(
+        *(
+            Judged(
+                Maker(f"Pod/{LONG}-{at}", f"{LONG}-{at % 50}", "f"), 0, 0, rejected(f"{at}{LONG}")
+            )
+            for at in range(200)
+        )
+    )
+    text = document(found)
+    assert len(text) < MAX_CHARACTERS + 100
+    assert "…and 20 more rows." in text
+    assert "…and 180 more kinds of change, of 180 pods." in text
+
+
+def test_many_pods_of_one_change_are_one_line() -> None:
+    """The first few by name."""
+    same = rejected("arm64")
+    found = outcome(
+        *(Judged(Maker(f"Pod/p-{at:04}", "team", "f"), 0, 0, same) for at in range(1000))
+    )
+    assert "1,000 pods in `team`: `Pod/p-0000, Pod/p-0001, Pod/p-0002 and 997 more`" in document(
+        found
+    )
+
+
+def test_code_ends_where_it_should() -> None:
+    """Backticks of others end no code of ours (CommonMark 0.31, 6.1 and 4.5)."""
+    found = outcome(Judged(Maker("Pod/`a``", "te|am", "f"), 0, 0, rejected("```")))
+    text = document(found)
+    assert "``` Pod/`a`` ```" in text
+    assert "````diff\n" in text
+    assert "| `te\\|am` |" in text

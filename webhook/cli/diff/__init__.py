@@ -1,0 +1,205 @@
+"""`fairlead diff`: which pods another policy set would move, reject, or leave without a node."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from webhook.cli.cluster_options import cluster_options
+from webhook.cli.output_option import output_option
+
+if TYPE_CHECKING:
+    from webhook.cli.diff.gathered import Gathered
+    from webhook.cli.diff.question import Question
+    from webhook.cli.diff.words import Outcome
+    from webhook.comparison.report import Report
+
+_FILE = click.Path(exists=True, path_type=Path, allow_dash=True, dir_okay=False)
+
+
+@click.command("diff")
+@click.argument("old", metavar="OLD")
+@click.argument("new", metavar="NEW")
+@click.option(
+    "--pods",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path, allow_dash=True),
+    metavar="PATH",
+    help="Objects that make pods, YAML or JSON: a file, a folder with all in it, or - for "
+    "standard input. Repeatable. Default: the cluster's live pods of runs, and the templates of "
+    "its workloads.",
+)
+@click.option(
+    "-n",
+    "--namespace",
+    default="",
+    metavar="NAME",
+    help="With --pods the namespace of objects that name none (else it is default); without it "
+    "the only one of the cluster's that is looked at.",
+)
+@click.option(
+    "--namespaces",
+    "namespaces_file",
+    type=click.Path(exists=True, path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="What `kubectl get ns,priorityclass -o yaml` prints. Default: the cluster's, if one is "
+    "asked at all.",
+)
+@click.option(
+    "--nodes",
+    "nodes_file",
+    type=_FILE,
+    metavar="FILE",
+    help="What `kubectl get nodes -o yaml` (or json) prints: does any admit the pods? Default: "
+    "the cluster's, if one is asked at all.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(["changed", "unplaceable", "rejected", "never"]),
+    default="changed",
+    show_default=True,
+    help="What gives exit code 1. changed: any difference; unplaceable: pods newly rejected or "
+    "newly without a node; rejected: pods newly rejected; never: nothing does.",
+)
+@cluster_options
+@output_option(
+    "Text for people, Markdown for a comment on a pull request (bounded), or JSON with every pod.",
+    ("text", "markdown", "json"),
+)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    old: str,
+    new: str,
+    pods: tuple[Path, ...],
+    namespace: str,
+    namespaces_file: Path | None,
+    nodes_file: Path | None,
+    fail_on: str,
+    kubeconfig: Path | None,
+    context: str,
+    output: str,
+) -> None:
+    """Tell which pods NEW policies would place otherwise than OLD ones, and by which policy.
+
+    OLD and NEW are each a folder of policies, or a file; a git revision's, as REV:PATH; or
+    `cluster`, for the policies that the cluster has. /dev/null stands for no policies at all.
+
+    Every pod is decided on under both, by the code of the webhook: which would be newly rejected,
+    left without a node, or placed otherwise, summed by namespace and policy. A live pod is decided
+    on as it is now, but for its node: as if it were created again. Nothing is changed anywhere.
+
+    \b
+    Examples:
+      fairlead diff main:policies policies --pods jobs/ --nodes nodes.json
+      fairlead diff cluster policies/
+      fairlead diff cluster policies/ -n research --fail-on rejected
+      fairlead diff origin/main:policies policies -o markdown > comment.md
+      fairlead diff /dev/null policies -o json | jq '.changes[] | select(.change == "rejected")'
+
+    \b
+    Exit codes:
+      0  no difference, or none that --fail-on names
+      1  differences
+      2  wrong usage, policies or pods that cannot be read, or the cluster did not answer
+    """
+    from webhook.cli.diff.question import Question
+    from webhook.cli.diff.sets import Source
+    from webhook.cli.harmless import harmless
+    from webhook.errors import FairleadError
+
+    question = Question(
+        Source(old),
+        Source(new),
+        pods,
+        namespace,
+        namespaces_file,
+        nodes_file,
+        kubeconfig,
+        context,
+    )
+    for source in (question.old, question.new):
+        if not source.is_known:
+            raise click.UsageError(
+                f"{source.said}: no such file or folder; want a path, REV:PATH for a git "
+                "revision's folder, or cluster"
+            )
+    if fail_on == "unplaceable" and not (nodes_file or question.asks_cluster):
+        raise click.UsageError("--fail-on unplaceable needs nodes: give --nodes FILE")
+    try:
+        outcome = _answer(question)
+    except FairleadError as error:
+        click.secho("error: ", fg="red", bold=True, nl=False, err=True)
+        click.echo(harmless(str(error)), err=True)
+        ctx.exit(2)
+    _print(outcome, output)
+    ctx.exit(1 if _fails(outcome.report, fail_on) else 0)
+
+
+def _answer(question: Question) -> Outcome:
+    from webhook.cli.diff.judging import compared
+    from webhook.cli.diff.question import gather
+    from webhook.cli.diff.words import Outcome
+    from webhook.sandbox.progress import Lines, Silent
+
+    # A person who waits for a cluster is told; what files say is there at once.
+    waits = question.asks_cluster and sys.stderr.isatty()
+    progress = Lines(sys.stderr) if waits else Silent()
+    with progress.step("Reading the cluster"):
+        gathered = gather(question)
+    _notes(gathered)
+    with progress.step(f"Deciding on {len(gathered.pods.makers):,} pods and templates"):
+        report = compared(gathered)
+    nodes = gathered.facts.nodes
+    return Outcome(
+        question.old.said,
+        question.new.said,
+        gathered.old,
+        gathered.new,
+        None if nodes is None else len(nodes),
+        report,
+    )
+
+
+def _notes(gathered: Gathered) -> None:
+    """Say on stderr what is not known, or left out."""
+    from webhook.cli.offline import unknown_namespaces
+
+    used = [each.namespace for each in gathered.pods.makers]
+    known = gathered.facts.namespaces
+    unknown = [
+        line
+        for policies in (gathered.old, gathered.new)
+        for line in unknown_namespaces(policies, used, known, "--namespaces, or with --pods")
+    ]
+    for note in dict.fromkeys((*gathered.pods.notes, *unknown)):
+        click.secho("note: ", fg="yellow", bold=True, nl=False, err=True)
+        click.echo(note, err=True)
+
+
+def _print(outcome: Outcome, output: str) -> None:
+    from webhook.cli.diff import document, markdown, text
+
+    if output == "json":
+        found = document.document(outcome)
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+    elif output == "markdown":
+        click.echo(markdown.document(outcome), nl=False)
+    else:
+        for line in text.lines(outcome):
+            click.echo(line)
+
+
+def _fails(report: Report, fail_on: str) -> bool:
+    match fail_on:
+        case "changed":
+            return report.differing > 0
+        case "unplaceable":
+            return report.counts["rejected"] > 0 or report.stranded > 0
+        case "rejected":
+            return report.counts["rejected"] > 0
+    return False

@@ -1,0 +1,63 @@
+"""What is compared, put together: two sets, the pods, and what a decision needs of a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.cli.workloads.template import PodTemplate
+    from webhook.placement.nodes import Node
+    from webhook.policy.policy_set import PolicySet
+    from webhook.run.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of a cluster: labels by namespace; `nodes` is None if they are not known."""
+
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    default_priority_class: str = ""
+    nodes: Sequence[Node] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """Pods that some object makes, or is; `live`: it is there already."""
+
+    template: PodTemplate
+    namespace: str
+    live: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The pods of a Run; `place` is where it was read."""
+
+    place: str
+    plan: Plan
+
+    @property
+    def namespace(self) -> str:
+        """The Run's."""
+        return self.plan.run.namespace
+
+
+@dataclass(frozen=True, slots=True)
+class Pods:
+    """Everything that makes pods; `notes` are about what was left out, and why."""
+
+    makers: Sequence[Template | Planned]
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """All of it."""
+
+    old: PolicySet
+    new: PolicySet
+    facts: Facts
+    pods: Pods

@@ -1,0 +1,158 @@
+"""A cluster's live pods, the templates of its workloads, and what decisions need to know of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook import names
+from webhook.cli.diff.gathered import Facts, Planned, Pods, Template
+from webhook.cli.diff.pods_in_files import is_run
+from webhook.cli.diff.runs import plan_of
+from webhook.cli.diff.workload_kinds import listed_kinds
+from webhook.cli.objects import Object
+from webhook.cli.offline import default_priority_class, labels_of, namespaces_among
+from webhook.cli.workloads.find import pod_templates
+from webhook.errors import InvalidRun
+from webhook.identity import identify
+from webhook.placement import nodes as nodes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from webhook.cli.diff.workload_kinds import Listed
+    from webhook.kube.client import Client
+
+_PLACE: Final = "cluster"
+_OVER: Final = frozenset({"Complete", "Completed", "Succeeded", "Failed"})
+# What of a container a decision can ask for.
+_OF_CONTAINERS: Final = ("name", "resources")
+_OF_METADATA: Final = ("name", "namespace", "labels", "annotations", "ownerReferences")
+
+
+async def read_facts(client: Client, namespace: str) -> Facts:
+    """Labels by namespace, of this one or of all; PriorityClasses and nodes.
+
+    Raises ClusterError.
+    """
+    if namespace:
+        spaces = [await client.get(f"/api/v1/namespaces/{namespace}")]
+    else:
+        spaces = (await client.list("/api/v1/namespaces", _labels_only)).items
+    classes = await client.list("/apis/scheduling.k8s.io/v1/priorityclasses", lambda one: one)
+    nodes = await client.list("/api/v1/nodes", nodes_of.read)
+    return Facts(
+        namespaces_among([_object("v1", "Namespace", each) for each in spaces]),
+        default_priority_class(
+            [_object("scheduling.k8s.io/v1", "PriorityClass", each) for each in classes.items]
+        )
+        or "",
+        nodes.items,
+    )
+
+
+async def read_pods(client: Client, namespace: str, known: Mapping[str, Mapping[str, str]]) -> Pods:
+    """Live pods of runs, as they would be created again, and templates of workloads.
+
+    Of this namespace or of all. Left out are pods that belong to no run; whatever is over or being
+    deleted; and workloads that another one makes, which stands for them. `known` are labels by
+    namespace. Raises ClusterError.
+    """
+    within = f"/namespaces/{namespace}" if namespace else ""
+    listed = await client.list(f"/api/v1{within}/pods", lambda pod: _kept(pod, known))
+    live = [_object("v1", "Pod", pod) for pod in listed.items if pod]
+    makers = [*_templates(live, live=True)]
+    workloads: list[Object] = []
+    for kind in await listed_kinds(client):
+        workloads += await _workloads(client, kind, namespace)
+    uids = {each.metadata.get("uid") for each in workloads}
+    notes: list[str] = []
+    for each in workloads:
+        if _is_over(each.value) or _owner(each) in uids:
+            continue
+        if not is_run(each):
+            makers += _templates([each], live=False)
+            continue
+        try:
+            makers.append(Planned(_PLACE, plan_of(each.value, each.namespace)))
+        except InvalidRun as error:
+            notes.append(f"{each.title} in {each.namespace} is left out: {error}")
+    return Pods(makers, notes)
+
+
+def _templates(objects: list[Object], *, live: bool) -> Iterator[Template | Planned]:
+    for each in objects:
+        for template in pod_templates(each):
+            yield Template(template, each.namespace, live)
+
+
+async def _workloads(client: Client, kind: Listed, namespace: str) -> list[Object]:
+    found = await client.list(
+        kind.path(namespace), lambda one: _object(kind.version, kind.kind, _slim(one))
+    )
+    return found.items
+
+
+def _object(version: str, kind: str, value: dict[str, Any]) -> Object:
+    # Objects in a list have no kind and apiVersion.
+    return Object(_PLACE, {**value, "apiVersion": version, "kind": kind})
+
+
+def _labels_only(namespace: dict[str, Any]) -> dict[str, Any]:
+    metadata = namespace["metadata"]
+    return {"metadata": {"name": metadata["name"], "labels": metadata.get("labels") or {}}}
+
+
+def _slim(workload: dict[str, Any]) -> dict[str, Any]:
+    metadata = {k: v for k, v in workload["metadata"].items() if k != "managedFields"}
+    return {**workload, "metadata": metadata}
+
+
+def _kept(pod: dict[str, Any], known: Mapping[str, Mapping[str, str]]) -> dict[str, Any] | None:
+    """What a decision can ask of a live pod, as if it were created again; None if none is due.
+
+    Its nodeName is the scheduler's word and not its author's: with it, a pod would keep its place
+    whatever the policies say.
+    """
+    metadata, spec = pod["metadata"], pod["spec"]
+    annotations = metadata.get("annotations") or {}
+    labels = labels_of(metadata["namespace"], known)
+    if (
+        _is_over(pod)
+        or names.MIRROR_POD in annotations
+        or identify(metadata.get("labels") or {}, annotations, labels) is None
+    ):
+        return None
+    kept = {key: value for key, value in spec.items() if key != "nodeName"}
+    for key in ("containers", "initContainers"):
+        if key in kept:
+            kept[key] = [_picked(container, _OF_CONTAINERS) for container in kept[key]]
+    kept.pop("ephemeralContainers", None)
+    return {"metadata": _picked(metadata, _OF_METADATA), "spec": kept}
+
+
+def _picked(value: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+    return {key: value[key] for key in keys if key in value}
+
+
+def _is_over(value: Mapping[str, Any]) -> bool:
+    """Whether it is being deleted, or says in its status that it is over.
+
+    By phase (pods, Runs), by a condition (Jobs, and all that took after them), or as Ray has it.
+    """
+    if value["metadata"].get("deletionTimestamp"):
+        return True
+    status = value.get("status") or {}
+    conditions = status.get("conditions") or ()
+    return (
+        status.get("phase") in _OVER
+        or status.get("jobDeploymentStatus") in _OVER
+        or any(each.get("type") in _OVER and each.get("status") == "True" for each in conditions)
+    )
+
+
+def _owner(each: Object) -> str | None:
+    """The uid of the object that makes it."""
+    for owner in each.metadata.get("ownerReferences") or ():
+        if owner.get("controller"):
+            return str(owner.get("uid"))
+    return None

@@ -1,0 +1,102 @@
+"""What was asked, and everything that it takes to answer: files, a repository, a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from webhook.cli.cluster_options import client_of
+from webhook.cli.diff import pods_in_files
+from webhook.cli.diff.gathered import Facts, Gathered
+from webhook.cli.diff.sets import read_set
+from webhook.cli.objects import read_objects
+from webhook.errors import FairleadError, UnreadableInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from webhook.cli.diff.gathered import Pods
+    from webhook.cli.diff.sets import Source
+    from webhook.cli.objects import Object
+    from webhook.policy.policy_set import PolicySet
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The arguments and options. Without `pods` the cluster's are meant."""
+
+    old: Source
+    new: Source
+    pods: Sequence[Path]
+    namespace: str
+    namespaces_file: Path | None
+    nodes_file: Path | None
+    kubeconfig: Path | None
+    context: str
+
+    @property
+    def asks_cluster(self) -> bool:
+        """Whether a cluster has part of the answer."""
+        return not self.pods or self.old.is_cluster or self.new.is_cluster
+
+
+def gather(question: Question) -> Gathered:
+    """Read everything.
+
+    Where a cluster is asked at all, it also tells what the files do not: labels of namespaces, the
+    default PriorityClass, nodes. Raises UnreadableInput, InvalidDocuments and ClusterError.
+    """
+    if question.asks_cluster:
+        return asyncio.run(_with_cluster(question))
+    old, new = _sets(question, None)
+    facts, pods = _of_files(question, Facts())
+    return Gathered(old, new, facts, pods)
+
+
+async def _with_cluster(question: Question) -> Gathered:
+    from webhook.cli.diff import pods_in_cluster
+
+    async with client_of(question.kubeconfig, question.context) as client:
+        theirs = None
+        if question.old.is_cluster or question.new.is_cluster:
+            from webhook.cli.cluster_policies import read_policies
+
+            theirs = (await read_policies(client)).policies
+        old, new = _sets(question, theirs)
+        # Of pods in files nobody knows in which namespaces they stand before they are read.
+        namespace = "" if question.pods else question.namespace
+        told = await pods_in_cluster.read_facts(client, namespace)
+        if question.pods:
+            facts, pods = _of_files(question, told)
+        else:
+            facts = _facts(question, [], told)
+            pods = await pods_in_cluster.read_pods(client, namespace, facts.namespaces)
+    return Gathered(old, new, facts, pods)
+
+
+def _of_files(question: Question, told: Facts) -> tuple[Facts, Pods]:
+    objects = read_objects(question.pods)
+    namespace = question.namespace or "default"
+    pods = pods_in_files.read_pods(objects, question.pods, namespace)
+    return _facts(question, objects, told), pods
+
+
+def _facts(question: Question, objects: Sequence[Object], told: Facts) -> Facts:
+    return pods_in_files.read_facts(objects, question.namespaces_file, question.nodes_file, told)
+
+
+def _sets(question: Question, theirs: PolicySet | None) -> tuple[PolicySet, PolicySet]:
+    """Both sets, `theirs` for the cluster's; or everything that is wrong with either."""
+    found: list[PolicySet] = []
+    problems: list[str] = []
+    for source in (question.old, question.new):
+        try:
+            found.append(theirs if source.is_cluster and theirs else read_set(source))
+        except FairleadError as error:
+            problems += str(error).splitlines()
+    if problems:
+        raise UnreadableInput(list(dict.fromkeys(problems)))
+    old, new = found
+    return old, new

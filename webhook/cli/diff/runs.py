@@ -1,0 +1,29 @@
+"""From a Run as JSON to its plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.controller.readings import read
+from webhook.controller.stored_run import store
+from webhook.run.nulls import without_nulls
+from webhook.run.plan import plan
+
+if TYPE_CHECKING:
+    from webhook.placement.shapes import JsonObject
+    from webhook.run.plan import Plan
+
+# The API server gives each Run an uid, by which its pods are selected; a file's has none yet.
+_UNSTORED = {"uid": "00000000-0000-0000-0000-000000000000", "resourceVersion": "0"}
+
+
+def plan_of(raw: JsonObject, namespace: str) -> Plan:
+    """The plan of a Run, of a file or of a cluster; `namespace` is for one that names none.
+
+    Raises InvalidRun with everything that is wrong with it.
+    """
+    own = raw.get("metadata")
+    known = {key: value for key, value in own.items() if value} if isinstance(own, dict) else {}
+    metadata = {**_UNSTORED, "namespace": namespace, **known}
+    metadata.setdefault("name", f"{metadata.get('generateName', 'run-')}xxxxx")
+    return plan(read(store(without_nulls({**raw, "metadata": metadata}))))
