@@ -20,12 +20,14 @@ TERM = "a term without expressions matches no node: give matchExpressions, or re
 NEEDS_SELECTOR = "needs a labelSelector beside it: give one"
 
 
-def _expression(operator: str, *values: str) -> Json:
+def expression(operator: str, *values: str) -> Json:
+    """An expression on the label `a`."""
     return {"key": "a", "operator": operator, **({"values": list(values)} if values else {})}
 
 
-def _terms(*terms: Json) -> Json:
-    required = {"nodeSelectorTerms": list(terms)}
+def terms(*every: Json) -> Json:
+    """A placement that requires a node that meets one of these terms."""
+    required = {"nodeSelectorTerms": list(every)}
     return {"affinity": {"nodeAffinity": {f"required{_DURING}": required}}}
 
 
@@ -33,48 +35,50 @@ _DURING = "DuringSchedulingIgnoredDuringExecution"
 _AT_TERM = f"affinity.nodeAffinity.required{_DURING}.nodeSelectorTerms[0]"
 
 
-def _near(**term: Any) -> Json:
+def near(**term: Any) -> Json:
+    """A placement near other pods."""
     return {"affinity": {"podAffinity": {f"required{_DURING}": [{"topologyKey": "z", **term}]}}}
 
 
-def _spread(**more: Any) -> Json:
+def spread(**more: Any) -> Json:
+    """A placement with one topology spread constraint."""
     always = {"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "ScheduleAnyway"}
     return {"topologySpreadConstraints": [{**always, **more}]}
 
 
 def _nodes() -> Iterator[tuple[str, Json, Json, str]]:
-    good = _terms({"matchExpressions": [_expression("In", "x")]})
+    good = terms({"matchExpressions": [expression("In", "x")]})
     for wrong, kept in (
-        (_expression("In"), good),
-        (_expression("NotIn"), good),
-        (_expression("Exists", "x"), _terms({"matchExpressions": [_expression("Exists")]})),
-        (_expression("DoesNotExist", "x"), good),
-        (_expression("Gt"), _terms({"matchExpressions": [_expression("Gt", "1")]})),
-        (_expression("Lt", "1", "2"), _terms({"matchExpressions": [_expression("Lt", "1")]})),
+        (expression("In"), good),
+        (expression("NotIn"), good),
+        (expression("Exists", "x"), terms({"matchExpressions": [expression("Exists")]})),
+        (expression("DoesNotExist", "x"), good),
+        (expression("Gt"), terms({"matchExpressions": [expression("Gt", "1")]})),
+        (expression("Lt", "1", "2"), terms({"matchExpressions": [expression("Lt", "1")]})),
     ):
         at = f"{_AT_TERM}.matchExpressions[0].values"
-        yield at, _terms({"matchExpressions": [wrong]}), kept, NODE_VALUES
+        yield at, terms({"matchExpressions": [wrong]}), kept, NODE_VALUES
     nothing: list[Json] = [{}, {"matchExpressions": []}]
     for empty in nothing:
-        yield _AT_TERM, _terms(empty), good, TERM
+        yield _AT_TERM, terms(empty), good, TERM
 
 
 def _selectors() -> Iterator[tuple[str, Json, Json, str]]:
     at = f"affinity.podAffinity.required{_DURING}[0]"
-    kept = _near(labelSelector={"matchExpressions": [_expression("NotIn", "x")]})
-    for wrong in (_expression("In"), _expression("Exists", "x")):
-        broken = _near(labelSelector={"matchExpressions": [wrong]})
+    kept = near(labelSelector={"matchExpressions": [expression("NotIn", "x")]})
+    for wrong in (expression("In"), expression("Exists", "x")):
+        broken = near(labelSelector={"matchExpressions": [wrong]})
         yield f"{at}.labelSelector.matchExpressions[0].values", broken, kept, VALUES
     for field in ("matchLabelKeys", "mismatchLabelKeys"):
-        kept = _near(**{field: ["a"]}, labelSelector={})
-        yield f"{at}.{field}", _near(**{field: ["a"]}), kept, NEEDS_SELECTOR
+        kept = near(**{field: ["a"]}, labelSelector={})
+        yield f"{at}.{field}", near(**{field: ["a"]}), kept, NEEDS_SELECTOR
     at = "topologySpreadConstraints[0]"
-    kept = _spread(matchLabelKeys=["a"], labelSelector={})
-    yield f"{at}.matchLabelKeys", _spread(matchLabelKeys=["a"]), kept, NEEDS_SELECTOR
+    kept = spread(matchLabelKeys=["a"], labelSelector={})
+    yield f"{at}.matchLabelKeys", spread(matchLabelKeys=["a"]), kept, NEEDS_SELECTOR
     yield (
         f"{at}.minDomains",
-        _spread(minDomains=2),
-        _spread(minDomains=2, whenUnsatisfiable="DoNotSchedule"),
+        spread(minDomains=2),
+        spread(minDomains=2, whenUnsatisfiable="DoNotSchedule"),
         "goes with whenUnsatisfiable DoNotSchedule only: remove it",
     )
 
@@ -128,9 +132,9 @@ def _others() -> Iterator[tuple[str, Json, Json, str]]:
 # What the rules in TOO_DEEP say is left to the controller, for a single replica.
 LEFT_TO_THE_CONTROLLER = (VALUES, NODE_VALUES, TERM)
 assert len(TOO_DEEP) == len(LEFT_TO_THE_CONTROLLER)
-_EVERYWHERE = [
-    case for each in (*_nodes(), *_selectors(), *_others()) for case in in_each_layer(*each)
-]
+# Field, a placement that breaks a rule, one that keeps it, message: for policies too.
+IN_A_PLACEMENT = [*_nodes(), *_selectors(), *_others()]
+_EVERYWHERE = [case for each in IN_A_PLACEMENT for case in in_each_layer(*each)]
 PLACEMENT_CASES: list[Case] = [
     case
     for case in _EVERYWHERE

@@ -1,0 +1,20 @@
+"""Policies as objects of the shared control plane, for the modules that name this one as a plugin.
+
+`pytest_plugins = ["tests.cluster.policy_fixtures"]` at the top of a module makes the fixture known.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from webhook.policy.crd import custom_resource_definitions
+from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.definition import install_definition
+
+
+@pytest.fixture(scope="session")
+def policy_api(control_plane: ControlPlane) -> ControlPlane:
+    """The shared control plane, once it serves policies and capacity classes."""
+    for definition in custom_resource_definitions().values():
+        install_definition(control_plane.api, definition)
+    return control_plane

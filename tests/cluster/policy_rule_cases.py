@@ -1,0 +1,224 @@
+"""For each rule of policies and classes an object that breaks it, and one that is at its limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tests.cluster.run_placement_cases import (
+    IN_A_PLACEMENT,
+    NODE_VALUES,
+    VALUES,
+    expression,
+    near,
+    spread,
+    terms,
+)
+from tests.cluster.run_rule_cases import Case
+from webhook import names
+from webhook.policy.model import PARTS
+
+Json = dict[str, Any]
+
+KEY = (
+    "each key is a name of 1 to 63 letters, digits, '-', '_' or '.', with a letter or a digit at "
+    "both ends, perhaps after a DNS name and a slash: write the key so"
+)
+NUMBER = "Gt and Lt compare whole numbers: give one, in quotes"
+PLACES: Json = {"nodeSelector": {"pool": "a"}}
+
+
+def an_object(kind: str, spec: Mapping[str, Any], **metadata: Any) -> Json:
+    """An object of that kind."""
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": kind,
+        "metadata": {"name": "mine", **metadata},
+        "spec": dict(spec),
+    }
+
+
+def a_policy(**spec: Any) -> Json:
+    """A policy that places, unless it says itself what it does."""
+    says = any(part in spec for part in PARTS)
+    return an_object(names.POLICY_KIND, spec if says else {**spec, "defaults": PLACES})
+
+
+def a_class(**spec: Any) -> Json:
+    """A capacity class."""
+    return an_object(names.CLASS_KIND, spec)
+
+
+def _metadata() -> Iterator[Case]:
+    message = "is not taken, for policies of equal priority go by name: give a name"
+    for whole in (a_policy(), a_class(nodes=[{"labels": {"a": "b"}}])):
+        broken = {**whole, "metadata": {"generateName": "mine-"}}
+        yield Case(broken, whole, "metadata.generateName", message)
+    yield Case(
+        a_class(complementOf="mine"),
+        a_class(complementOf="other"),
+        "spec.complementOf",
+        "a class cannot be its own complement: name another class, or give nodes",
+    )
+
+
+def _policies() -> Iterator[Case]:
+    nothing = (
+        "a policy needs at least one of defaults, overrides, requirements: say there what pods get"
+    )
+    for spec in ({}, {"overrides": {}}, {"defaults": {}, "requirements": {}}):
+        broken = an_object(names.POLICY_KIND, spec)
+        yield Case(broken, a_policy(requirements={"labels": {}}), "spec", nothing)
+    yield Case(
+        a_policy(enforcement="Audit", rollout={"namespaces": ["a"]}),
+        a_policy(enforcement="Enforce", rollout={"namespaces": ["a-*"]}),
+        "spec.rollout",
+        "means nothing under enforcement: Audit, which changes no pod anywhere: leave out one of "
+        "the two",
+    )
+    empty = "an empty block would exclude every pod: give a condition, or remove it"
+    some: Json = {"namespaces": ["a"]}
+    blocks: tuple[Json, ...] = (
+        {},
+        {"podSelector": {}},
+        {"namespaceSelector": {"matchLabels": {}, "matchExpressions": []}},
+    )
+    for block in blocks:
+        yield Case(
+            a_policy(exclude=[some, block]),
+            a_policy(exclude=[some, {"coordinator": False}]),
+            "spec.exclude[1]",
+            empty,
+        )
+    for part in PARTS:
+        for field in ("labels", "annotations"):
+            yield Case(
+                a_policy(**{part: {field: {"fairlead.dev/run": "x"}}}),
+                a_policy(**{part: {field: {"fairlead.dev.example/run": "x"}}}),
+                f"spec.{part}.{field}",
+                f"policies may not write {field} under fairlead.dev/, for Fairlead reads them "
+                "itself: remove them",
+            )
+
+
+def _classes() -> Iterator[Case]:
+    shape: Json = {"labels": {"a": "b"}}
+    yield Case(
+        a_class(),
+        a_class(nodes=[shape]),
+        "spec",
+        "a class needs nodes or complementOf: give one of the two",
+    )
+    yield Case(
+        a_class(nodes=[shape], complementOf="other"),
+        a_class(complementOf="other"),
+        "spec",
+        "a class has nodes or complementOf: keep one of the two",
+    )
+    taint = {"key": "a", "effect": "NoSchedule"}
+    for wrong in ({}, {"taints": [taint]}, {"labels": {}, "matchExpressions": []}):
+        yield Case(
+            a_class(nodes=[shape, wrong]),
+            a_class(nodes=[shape, {"matchExpressions": [expression("Exists")]}]),
+            "spec.nodes[1]",
+            "taints alone do not tell a node of the class: give a label or an expression",
+        )
+    yield Case(
+        a_class(nodes=[{"matchExpressions": [expression("In")]}]),
+        a_class(nodes=[{"matchExpressions": [expression("In", "a")]}]),
+        "spec.nodes[0].matchExpressions[0].values",
+        VALUES,
+    )
+    yield Case(
+        a_class(nodes=[{"labels": {"a b": "c"}}]),
+        a_class(nodes=[{"labels": dict.fromkeys(_KEYS, "c")}]),
+        "spec.nodes[0].labels",
+        KEY,
+    )
+
+
+_KEYS = ("a", "A_b.c", "x" * 63, "a.b-c/d", f"a.b/{'x' * 63}")
+_WRONG_KEYS = ("", "a b", "-a", "x" * 64, "A/b", "a/b/c", f"a/{'x' * 64}")
+
+
+def _in_a_placement() -> Iterator[tuple[str, Json, Json, str]]:
+    """What is said of a policy's placements, and not of a Run's."""
+    for field in ("nodeSelector", "labels", "annotations"):
+        kept = {field: dict.fromkeys(_KEYS, "c")}
+        for key in _WRONG_KEYS:
+            if field != "annotations" or key != "A/b":
+                yield field, {field: {key: "c"}}, kept, KEY
+    yield "annotations", {"annotations": {"A_/b": "c"}}, {"annotations": {"A.b/C": "c"}}, KEY
+    selector = {"matchLabels": {"a b": "c"}}
+    yield (
+        "topologySpreadConstraints[0].labelSelector.matchLabels",
+        spread(labelSelector=selector),
+        spread(labelSelector={"matchLabels": {"a": "c"}}),
+        KEY,
+    )
+    at = "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]"
+    for operator in ("Gt", "Lt"):
+        yield (
+            f"{at}.matchExpressions[0].values",
+            terms({"matchExpressions": [expression(operator, "8.5")]}),
+            terms({"matchExpressions": [expression(operator, "08")]}),
+            NUMBER,
+        )
+    at = "affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]"
+    yield (
+        f"{at}.mismatchLabelKeys",
+        near(labelSelector={}, matchLabelKeys=["a", "b"], mismatchLabelKeys=["c", "b"]),
+        near(labelSelector={}, matchLabelKeys=["a"], mismatchLabelKeys=["c", "b"]),
+        "a key is among matchLabelKeys too: keep it in one of the two",
+    )
+    selecting = {
+        "matchLabels": {"a": "x"},
+        "matchExpressions": [{**expression("Exists"), "key": "b"}],
+    }
+    for key, where in (("a", "labelSelector"), ("b", "labelSelector's matchExpressions")):
+        yield (
+            "topologySpreadConstraints[0].matchLabelKeys",
+            spread(labelSelector=selecting, matchLabelKeys=["c", key]),
+            spread(labelSelector=selecting, matchLabelKeys=["c"]),
+            f"a key is in {where} too: keep it in one of the two",
+        )
+
+
+def _in_each_part(field: str, broken: Json, kept: Json, message: str) -> Iterator[Case]:
+    for part in PARTS:
+        wrong, right = a_policy(**{part: broken}), a_policy(**{part: kept})
+        yield Case(wrong, right, f"spec.{part}.{field}", message)
+
+
+def _blocks() -> Iterator[Case]:
+    """Selectors of match and exclude are judged as all others are."""
+    for selector in ("namespaceSelector", "podSelector"):
+        for field, wrong, kept, message in (
+            ("matchExpressions[0].values", expression("In"), expression("In", "a"), VALUES),
+            ("matchLabels", {"a b": "c"}, {"a": "b"}, KEY),
+        ):
+            name = field.partition("[")[0]
+            listed = name == "matchExpressions"
+            broken, good = ({selector: {name: [x] if listed else x}} for x in (wrong, kept))
+            yield Case(
+                a_policy(match=broken),
+                a_policy(match=good),
+                f"spec.match.{selector}.{field}",
+                message,
+            )
+            yield Case(
+                a_policy(exclude=[broken]),
+                a_policy(exclude=[good]),
+                f"spec.exclude[0].{selector}.{field}",
+                message,
+            )
+
+
+CASES: list[Case] = [
+    *_metadata(),
+    *_policies(),
+    *_classes(),
+    *_blocks(),
+    *(case for each in (*IN_A_PLACEMENT, *_in_a_placement()) for case in _in_each_part(*each)),
+]
+assert {VALUES, NODE_VALUES} < {case.message for case in CASES}

@@ -1,0 +1,38 @@
+"""Makes the sandbox's API server serve the objects of a CustomResourceDefinition."""
+
+from __future__ import annotations
+
+import time
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.sandbox.readiness import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.sandbox.api import Api
+
+_DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+def install_definition(api: Api, definition: Mapping[str, Any], patience: float = 30) -> None:
+    """Create the CustomResourceDefinition, and return once its objects can be created.
+
+    Raises SandboxError if it is refused, or there already, or not established in time.
+    """
+    api.create(_DEFINITIONS, definition)
+    name, spec = definition["metadata"]["name"], definition["spec"]
+    version = spec["versions"][0]["name"]
+    objects = f"/apis/{spec['group']}/{version}/{spec['names']['plural']}"
+
+    def served() -> bool:
+        status = api.get(f"{_DEFINITIONS}/{name}").get("status", {})
+        established = any(
+            condition["type"] == "Established" and condition["status"] == "True"
+            for condition in status.get("conditions") or ()
+        )
+        # For a moment it answers that its storage is initializing.
+        return established and api.call("GET", objects)[0] == HTTPStatus.OK
+
+    wait_until(name, served, lambda: None, time.monotonic() + patience)
