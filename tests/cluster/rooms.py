@@ -31,6 +31,10 @@ class Running:
     def _health_port(self) -> int:
         return int(self.webhook.health_url.rpartition(":")[2])
 
+    def metrics(self) -> bytes:
+        """All that it tells of itself, in Prometheus' format."""
+        return get(self._health_port, "/metrics")[1]
+
     def metric(self, name: str, **labels: str) -> float:
         """The sum of the samples of this name that have these labels."""
         return metric(self._health_port, name, **labels)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from tests.cluster.manifests import Json, pod, required_terms, terms, within
 from tests.cluster.rooms import NewNamespace, Room, Running, is_stamped, stamp
 from webhook import names
+from webhook.cli import audit
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 pytestmark = pytest.mark.usefixtures("running")
@@ -123,7 +126,7 @@ def test_a_pod_that_contradicts_nothing_is_admitted_without_a_word(
 
 
 def test_a_policy_under_audit_changes_nothing_and_is_recorded(
-    running: Running, new_namespace: NewNamespace
+    running: Running, new_namespace: NewNamespace, tmp_path: Path
 ) -> None:
     """The audit log has what it would have done, the pod has nothing of it."""
     room = new_namespace({"test": "audit"})
@@ -141,6 +144,18 @@ def test_a_policy_under_audit_changes_nothing_and_is_recorded(
     assert [operation["value"] for operation in report["patch"]] == [{ZONE: "europe-west4-b"}]
     for result in ("audit-rejects", "audit-differs"):
         assert running.metric("fairlead_decisions_total", result=result, policy="later-zone-b") == 1
+    # Both ways to sum up say the same, each of its own source.
+    log, metrics = tmp_path / "audit.log", tmp_path / "metrics"
+    events = room.plane.audit_events(room.name)
+    log.write_text("".join(f"{json.dumps(event)}\n" for event in events))
+    metrics.write_bytes(running.metrics())
+    for option, file in (("--audit-log", log), ("--metrics", metrics)):
+        summed = CliRunner().invoke(audit.command, [option, str(file), "-o", "json"])
+        assert summed.exit_code == 1
+        rows = [row for row in json.loads(summed.output)["rows"] if row["namespace"] == room.name]
+        assert [(row["policy"], row["rejects"], row["changes"]) for row in rows] == [
+            ("later-zone-b", 1, 1)
+        ]
 
 
 def test_a_label_that_is_none_of_our_words_is_told_of(new_namespace: NewNamespace) -> None:

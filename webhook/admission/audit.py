@@ -5,14 +5,21 @@ Their keys take no slash; the API server puts the webhook's name before each.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import orjson
 
 from webhook.admission.stamp import HASH_LENGTH
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from webhook.admission.decision import Audited, Decision
+
+
+# What a policy under Audit would have meant to a pod. same: it would be as it is; changes: it would
+# be placed otherwise; rejects: refused.
+Outcome: TypeAlias = Literal["same", "changes", "rejects"]
 
 
 def annotations_of(decision: Decision, set_hash: str) -> dict[str, str]:
@@ -37,3 +44,24 @@ def report(audited: Audited) -> dict[str, object]:
     elif audited.differs:
         result["patch"] = list(audited.patch)
     return result
+
+
+def outcomes(
+    policies: Sequence[str], rejections: Sequence[str], *, differs: bool
+) -> Mapping[str, tuple[Outcome, Sequence[str]]]:
+    """What each policy under Audit would have meant, and the messages by which it would reject.
+
+    A message begins with its policy. If none is by a policy under Audit, one that is enforced
+    rejects because of them: all are meant.
+    """
+    if not differs:
+        return dict.fromkeys(policies, ("same", ()))
+    if not rejections:
+        return dict.fromkeys(policies, ("changes", ()))
+    own = {
+        policy: tuple(each for each in rejections if each.startswith(f"policy {policy}:"))
+        for policy in policies
+    }
+    if not any(own.values()):
+        own = dict.fromkeys(policies, tuple(rejections))
+    return {policy: ("rejects" if said else "same", said) for policy, said in own.items()}

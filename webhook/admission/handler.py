@@ -15,9 +15,9 @@ from webhook.admission.stamp import HASH_LENGTH
 from webhook.errors import InvalidPod, InvalidReview, NotSynced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from webhook.admission.decision import Decision
+    from webhook.admission.decision import Audited, Decision
     from webhook.admission.review import PodRequest
     from webhook.policy.policy_set import PolicySet
 
@@ -42,6 +42,9 @@ class Observer(Protocol):
 
     def decided(self, result: str, policies: Collection[str]) -> None:
         """One decision was made, in which these policies took part."""
+
+    def audited(self, policy: str, namespace: str, outcome: audit.Outcome) -> None:
+        """A policy under Audit matched a pod there, and this is what it would have meant."""
 
     def engine_failed(self) -> None:
         """One decision ended in an exception."""
@@ -150,6 +153,8 @@ class Handler:
         self._observer.decided(decision.result, decision.policies)
         if decision.audited is not None:
             self._observer.decided(_audited_result(decision), decision.audited.policies)
+            for policy, (outcome, _) in _outcomes(decision.audited).items():
+                self._observer.audited(policy, request.namespace, outcome)
         level = _level(decision)
         if _logger.isEnabledFor(level):
             seconds = self._clock() - began
@@ -163,6 +168,10 @@ def _audited_result(decision: Decision) -> str:
     if audited is None or not audited.differs:
         return "audit-same"
     return "audit-rejects" if audited.rejections else "audit-differs"
+
+
+def _outcomes(audited: Audited) -> Mapping[str, tuple[audit.Outcome, Sequence[str]]]:
+    return audit.outcomes(audited.policies, audited.rejections, differs=audited.differs)
 
 
 def _level(decision: Decision) -> int:

@@ -13,6 +13,7 @@ from webhook.errors import FairleadError
 
 # Short helps stand here, so that `fairlead --help` imports no subcommand.
 COMMANDS = {
+    "audit": "What policies under Audit would have done, by namespace.",
     "certs": "The webhook's certificates: how they are, and new ones.",
     "check": "Validate policy files; with nodes, find policies that leave none.",
     "completion": "Print the shell code that completes this command.",
@@ -23,6 +24,7 @@ COMMANDS = {
     "doctor": "What is wrong with an installation, and what to do.",
     "enable": "Send pods to the webhook again.",
     "explain": "Why a pod gets what it gets, policy by policy and field by field.",
+    "export": "Print policies in a form that needs no webhook.",
     "guard": "Print admission policies that hold what the webhook alone cannot.",
     "install": "Put Fairlead into a cluster, or bring it up to date.",
     "mutate": "What pods would become, without a cluster.",

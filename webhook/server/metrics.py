@@ -39,6 +39,12 @@ class Metrics(Exposition):
             ["result", "policy"],
             registry=self.registry,
         )
+        self._audited = Counter(
+            "fairlead_audited_decisions",
+            "What policies under Audit would have meant to pods: same, changes or rejects.",
+            ["policy", "namespace", "outcome"],
+            registry=self.registry,
+        )
         self._duration = Histogram(
             "fairlead_admission_duration_seconds",
             "Time from a request's first byte in the app to its answer.",
@@ -92,6 +98,7 @@ class Metrics(Exposition):
         self._handshake: Gauge | None = None
         self._request_children: dict[tuple[str, int], Counter] = {}
         self._decision_children: dict[tuple[str, str], Counter] = {}
+        self._audited_series: set[tuple[str, str, str]] = set()
         for outcome in ("loaded", "refused"):
             # A series that starts at its first event hides that event from rate().
             self._reloads.labels(outcome)
@@ -117,6 +124,11 @@ class Metrics(Exposition):
                 self._decision_children[result, policy] = child
             child.inc()
 
+    def audited(self, policy: str, namespace: str, outcome: str) -> None:
+        """Count one pod that a policy under Audit there matched, by what it would have meant."""
+        self._audited_series.add((policy, namespace, outcome))
+        self._audited.labels(policy, namespace, outcome).inc()
+
     def engine_failed(self) -> None:
         """Count one decision that ended in an exception."""
         self._engine_errors.inc()
@@ -135,6 +147,9 @@ class Metrics(Exposition):
             if policy not in names and policy != NO_POLICY:
                 del self._decision_children[result, policy]
                 self._decisions.remove(result, policy)
+        for series in [each for each in self._audited_series if each[0] not in names]:
+            self._audited_series.remove(series)
+            self._audited.remove(*series)
 
     def policies_refused(self) -> None:
         """Count one policy set that was read and not taken."""

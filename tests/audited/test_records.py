@@ -1,0 +1,133 @@
+"""What was recorded of policies under Audit, from the audit log and from metrics, and its sum."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from prometheus_client import generate_latest
+
+from webhook.admission.audit import outcomes
+from webhook.audited import from_log, from_metrics
+from webhook.audited.tally import EXAMPLES, Record, tally
+from webhook.server.metrics import Metrics
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+REFUSED = "policy strict: requirements.labels[team]: must be 'y'; the pod says 'z'"
+ENFORCED = "policy real: requirements.nodeSelector[pool]: policy strict requires otherwise"
+
+
+def event(report: object, *, stage: str = "ResponseComplete", **about: str) -> bytes:
+    """A line of the audit log, about a pod in the namespace `research`."""
+    text = report if isinstance(report, str) else json.dumps(report)
+    line: dict[str, Any] = {
+        "kind": "Event",
+        "stage": stage,
+        "verb": "create",
+        "objectRef": {"resource": "pods", "namespace": "research", **about},
+        "annotations": {"pods-0.fairlead.dev/audit": text, "pods-0.fairlead.dev/set": "abc"},
+    }
+    return json.dumps(line).encode() + b"\n"
+
+
+def exposed(metrics: Metrics) -> str:
+    """What a scrape gets."""
+    return generate_latest(metrics.registry).decode()
+
+
+def test_each_policy_of_a_report_is_a_record() -> None:
+    """A rejection is of the policy that its message begins with; the others changed nothing."""
+    report = {"policies": ["strict", "mild"], "differs": True, "rejections": [REFUSED]}
+    assert list(from_log.records([event(report, name="p")])) == [
+        Record("research", "strict", "rejects", pod="p", reason=REFUSED),
+        Record("research", "mild", "same", pod="p"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rejections", "differs", "expected"),
+    [
+        ([], False, {"strict": "same", "mild": "same"}),
+        ([], True, {"strict": "changes", "mild": "changes"}),
+        ([REFUSED], True, {"strict": "rejects", "mild": "same"}),
+        ([ENFORCED], True, {"strict": "rejects", "mild": "rejects"}),
+        # The pod is rejected as it is: nobody under Audit adds to that.
+        ([ENFORCED], False, {"strict": "same", "mild": "same"}),
+    ],
+)
+def test_what_a_policy_would_have_meant(
+    rejections: list[str], differs: bool, expected: dict[str, str]
+) -> None:
+    """Where an enforced policy rejects because of those under Audit, all of them are meant."""
+    found = outcomes(["strict", "mild"], rejections, differs=differs)
+    assert {policy: outcome for policy, (outcome, _) in found.items()} == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"not JSON, about pods-0.fairlead.dev/audit\n",
+        b'["pods-0.fairlead.dev/audit"]\n',
+        event({"policies": ["a"], "differs": True}, stage="RequestReceived"),
+        event("not JSON"),
+        event({"differs": True}),
+        event(["a"]),
+        b'{"stage": "ResponseComplete", "annotations": null, "x": ".fairlead.dev/audit"}\n',
+        b"\n",
+    ],
+)
+def test_a_line_that_is_no_such_event_says_nothing(line: bytes) -> None:
+    """A log that is cut, or another program's, is no reason to lose the rest."""
+    good = event({"policies": ["a"], "differs": False})
+    assert list(from_log.records([line, good])) == [Record("research", "a", "same")]
+
+
+def test_what_the_replicas_counted_is_read_from_their_metrics() -> None:
+    """As the webhook writes them; whatever else is in them is passed."""
+    metrics = Metrics()
+    for outcome in ("rejects", "rejects", "same"):
+        metrics.audited("strict", "research", outcome)
+    metrics.decided("placed", ["strict"])
+    assert sorted(from_metrics.records(exposed(metrics))) == [
+        Record("research", "strict", "rejects", 2),
+        Record("research", "strict", "same", 1),
+    ]
+
+
+def test_decisions_of_a_policy_that_is_gone_are_forgotten() -> None:
+    """Else years of trials would pile up."""
+    metrics = Metrics()
+    for policy in ("gone", "there"):
+        metrics.audited(policy, "research", "same")
+    metrics.policies_loaded("hash", ["there"], NOW)
+    records = list(from_metrics.records(exposed(metrics)))
+    assert records == [Record("research", "there", "same", 1)]
+
+
+@pytest.mark.parametrize("text", ["<html>", 'a{b="c} 1\n'])
+def test_a_text_that_is_no_metrics_is_an_error(text: str) -> None:
+    """And no zero."""
+    with pytest.raises(from_metrics.NoMetrics):
+        list(from_metrics.records(text))
+
+
+def test_rows_are_summed_by_namespace_and_policy_the_worst_first() -> None:
+    """With a few different pods and reasons of each."""
+    found = tally(
+        [
+            Record("a", "mild", "changes", 5),
+            Record("a", "strict", "same"),
+            *(Record("b", "strict", "rejects", pod=f"p{n}", reason=REFUSED) for n in range(9)),
+            Record("a", "strict", "rejects", 2),
+        ]
+    )
+    assert [(row.namespace, row.policy) for row in found] == [
+        ("b", "strict"),
+        ("a", "strict"),
+        ("a", "mild"),
+    ]
+    assert (found[0].rejects, found[0].reasons) == (9, [REFUSED])
+    assert found[0].pods == [f"p{n}" for n in range(EXAMPLES)]
+    assert (found[1].rejects, found[1].same, found[1].matched) == (2, 1, 3)

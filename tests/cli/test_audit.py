@@ -1,0 +1,116 @@
+"""`fairlead audit`: from files and from the replicas, for people and for programs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.audited.test_records import REFUSED, event, exposed
+from tests.kube.fake_api import Answer, Request, client_of, fake_api
+from webhook.cli.audit import command
+from webhook.cli.replica_metrics import read_metrics
+from webhook.errors import ClusterError
+from webhook.server.metrics import Metrics
+
+STRICT = {"policies": ["strict"], "differs": True, "rejections": [REFUSED]}
+
+
+def metrics_of(outcome: str) -> str:
+    """What a replica tells that has seen one pod."""
+    metrics = Metrics()
+    metrics.audited("strict", "research", outcome)
+    return exposed(metrics)
+
+
+def test_the_audit_log_tells_pods_and_messages(tmp_path: Path) -> None:
+    """The exit code says that somebody would have been rejected."""
+    log = tmp_path / "audit.log"
+    log.write_bytes(event(STRICT, name="mnist-0") + event({"policies": ["a"], "differs": False}))
+    result = CliRunner().invoke(command, ["--audit-log", str(log)])
+    assert result.exit_code == 1
+    lines = [" ".join(line.split()) for line in result.output.splitlines()]
+    assert lines[1:3] == ["research strict 1 0 0", "research a 0 0 1"]
+    assert "strict in research (mnist-0):" in lines
+    assert " ".join(lines[lines.index("strict in research (mnist-0):") + 1 :]) == REFUSED
+
+
+def test_metrics_of_all_replicas_are_one_sum(tmp_path: Path) -> None:
+    """As JSON, for a job that goes by it; nobody would have been rejected."""
+    files = []
+    for number, outcome in enumerate(["changes", "changes", "same"]):
+        file = tmp_path / str(number)
+        file.write_text(metrics_of(outcome))
+        files += ["--metrics", str(file)]
+    result = CliRunner().invoke(command, [*files, "-o", "json"])
+    assert result.exit_code == 0
+    (row,) = json.loads(result.output)["rows"]
+    assert (row["namespace"], row["policy"]) == ("research", "strict")
+    assert (row["rejects"], row["changes"], row["same"]) == (0, 2, 1)
+
+
+def test_nothing_recorded_is_said() -> None:
+    """Standard input will do, and an empty log is an answer."""
+    result = CliRunner().invoke(command, ["--audit-log", "-"], input="")
+    assert (result.exit_code, result.output) == (0, "No policy under Audit has matched a pod.\n")
+
+
+def test_two_ways_to_count_the_same_pods_are_refused(tmp_path: Path) -> None:
+    """They would be counted twice."""
+    file = tmp_path / "file"
+    file.write_text("")
+    result = CliRunner().invoke(command, ["--audit-log", str(file), "--metrics", str(file)])
+    assert result.exit_code == 2
+    assert "both count the same pods" in result.output
+
+
+def replica(name: str, phase: str = "Running") -> dict[str, object]:
+    """A pod of the webhook, as far as it matters."""
+    ports = [{"name": "https", "containerPort": 8443}, {"name": "health", "containerPort": 8081}]
+    return {
+        "metadata": {"name": name},
+        "spec": {"containers": [{"ports": ports}]},
+        "status": {"phase": phase},
+    }
+
+
+def test_every_replica_that_runs_is_asked_through_the_api_server(tmp_path: Path) -> None:
+    """At the number of its health port: the API server knows no names of ports of pods."""
+
+    async def handle(request: Request, answer: Answer) -> None:
+        if "proxy" in request.path:
+            await answer.raw(request.path.encode())
+        else:
+            items = [replica("a"), replica("b", "Pending"), replica("c")]
+            await answer.json({"metadata": {"resourceVersion": "1"}, "items": items})
+
+    async def run() -> None:
+        async with fake_api(handle) as api, client_of(api, tmp_path) as client:
+            pods = "/api/v1/namespaces/fairlead-system/pods"
+            assert list(await read_metrics(client)) == [
+                f"{pods}/{name}:8081/proxy/metrics" for name in ("a", "c")
+            ]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("refused", [True, False])
+def test_a_replica_that_cannot_be_asked_is_an_error(tmp_path: Path, refused: bool) -> None:
+    """A sum that leaves one out would be wrong; so would none, where none runs."""
+
+    async def handle(request: Request, answer: Answer) -> None:
+        if "proxy" in request.path:
+            await answer.status(403, "Forbidden", "no pods/proxy for you")
+        else:
+            items = [replica("a")] if refused else []
+            await answer.json({"metadata": {"resourceVersion": "1"}, "items": items})
+
+    async def run() -> None:
+        async with fake_api(handle) as api, client_of(api, tmp_path) as client:
+            with pytest.raises(ClusterError, match="no pods/proxy" if refused else "no replica"):
+                await read_metrics(client)
+
+    asyncio.run(run())

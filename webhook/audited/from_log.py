@@ -1,0 +1,58 @@
+"""Reads what policies under Audit would have done from the API server's audit log.
+
+Each line is an audit.k8s.io/v1 Event in JSON. The webhook's annotation has the webhook's name
+before its key: `pods-0.fairlead.dev/audit`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.admission.audit import outcomes
+from webhook.audited.tally import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_KEY: Final = ".fairlead.dev/audit"
+# Of a request that takes long there is an event when it begins, too; the last has the annotations.
+_STAGE: Final = "ResponseComplete"
+
+
+def records(lines: Iterable[bytes]) -> Iterator[Record]:
+    """A record for each pod and policy. Lines that are no such event say nothing, and are passed.
+
+    A dry run counts as a pod: the audit log has it as one.
+    """
+    for line in lines:
+        # Most lines of an audit log are about something else, and parsing them is all the cost.
+        if _KEY.encode() not in line:
+            continue
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(event, dict) and event.get("stage") == _STAGE:
+            yield from _of(event)
+
+
+def _of(event: dict[str, Any]) -> Iterator[Record]:
+    about = event.get("objectRef") or {}
+    reports = [text for key, text in (event.get("annotations") or {}).items() if key.endswith(_KEY)]
+    for text in reports:
+        try:
+            report = json.loads(text)
+            policies = [str(policy) for policy in report["policies"]]
+        except (ValueError, KeyError, TypeError):
+            continue
+        rejections = [str(each) for each in report.get("rejections") or ()]
+        meant = outcomes(policies, rejections, differs=bool(report.get("differs")))
+        for policy, (outcome, said) in meant.items():
+            yield Record(
+                about.get("namespace") or "",
+                policy,
+                outcome,
+                pod=about.get("name") or "",
+                reason="; ".join(said),
+            )

@@ -1,0 +1,46 @@
+"""Reads what policies under Audit would have done from the metrics of the webhook's replicas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, get_args
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from webhook.admission.audit import Outcome
+from webhook.audited.tally import Record
+from webhook.errors import FairleadError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_FAMILY: Final = "fairlead_audited_decisions"
+_OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
+
+
+class NoMetrics(FairleadError):
+    """A text is no metrics; what stands there is told."""
+
+
+def records(text: str) -> Iterator[Record]:
+    """A record for each series of one replica: counted since that replica began.
+
+    Raises NoMetrics if the text is not in Prometheus' text format.
+    """
+    try:
+        families = list(text_string_to_metric_families(text))
+    except ValueError as error:
+        raise NoMetrics(f"no metrics in Prometheus' text format: {error}") from None
+    for family in families:
+        for sample in family.samples:
+            labels = sample.labels
+            if sample.name == f"{_FAMILY}_total" and sample.value:
+                outcome = _outcome(labels["outcome"])
+                count = int(sample.value)
+                yield Record(labels["namespace"], labels["policy"], outcome, count)
+
+
+def _outcome(text: str) -> Outcome:
+    found = [each for each in _OUTCOMES if each == text]
+    if not found:
+        raise NoMetrics(f"outcome {text!r} is none of {', '.join(_OUTCOMES)}: of another version?")
+    return found[0]

@@ -1,0 +1,109 @@
+"""`fairlead audit`: what policies under Audit would have done to pods."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from webhook.cli.cluster_options import client_of, cluster_options
+from webhook.cli.output_option import output_option
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from webhook.audited.tally import Record, Row
+
+_FILE = click.Path(exists=True, path_type=Path, allow_dash=True, dir_okay=False)
+
+
+@click.command("audit")
+@click.option(
+    "--audit-log",
+    "logs",
+    multiple=True,
+    type=_FILE,
+    metavar="FILE",
+    help="The API server's audit log, a JSON event a line, or - for standard input. Repeatable.",
+)
+@click.option(
+    "--metrics",
+    multiple=True,
+    type=_FILE,
+    metavar="FILE",
+    help="What a replica tells at /metrics, or - for standard input. Repeatable, a file a replica.",
+)
+@cluster_options
+@output_option()
+@click.pass_context
+def command(
+    ctx: click.Context,
+    logs: tuple[Path, ...],
+    metrics: tuple[Path, ...],
+    kubeconfig: Path | None,
+    context: str,
+    output: str,
+) -> None:
+    """Sum up, by namespace and policy, what policies under Audit would have done.
+
+    A policy is under Audit by `enforcement: Audit`, or outside the namespaces of its `rollout`.
+    Without a file the replicas in the cluster are asked for their metrics, which count since each
+    of them began. The audit log goes back further, names pods, and has the message that each author
+    would have got; pods by generateName have no name there. A pod that several such policies match
+    is counted for each of them.
+
+    \b
+    Examples:
+      fairlead audit                              since the replicas began
+      fairlead audit --audit-log audit.log        with pods and messages
+      zcat audit-*.gz | fairlead audit --audit-log - -o json
+
+    \b
+    Exit codes:
+      0  no pod would have been rejected
+      1  some would have been, or the cluster did not answer
+      2  wrong usage
+    """
+    import json
+
+    from webhook.audited.tally import tally
+    from webhook.cli.audit_text import document, lines
+
+    if logs and metrics:
+        raise click.UsageError("give --audit-log or --metrics: both count the same pods")
+    records = list(_from_files(logs, metrics))
+    if not logs and not metrics:
+        records = asyncio.run(_from_cluster(kubeconfig, context))
+    rows = tally(records)
+    if output == "json":
+        click.echo(json.dumps(document(rows), indent=2, ensure_ascii=False))
+    else:
+        for line in lines(rows):
+            click.echo(line)
+    ctx.exit(1 if _rejecting(rows) else 0)
+
+
+def _rejecting(rows: Sequence[Row]) -> bool:
+    return any(row.rejects for row in rows)
+
+
+def _from_files(logs: Sequence[Path], metrics: Sequence[Path]) -> Iterator[Record]:
+    from webhook.audited import from_log, from_metrics
+
+    for path in logs:
+        with click.open_file(str(path), "rb") as file:
+            yield from from_log.records(file)
+    for path in metrics:
+        with click.open_file(str(path), encoding="utf-8", errors="replace") as file:
+            yield from from_metrics.records(file.read())
+
+
+async def _from_cluster(kubeconfig: Path | None, context: str) -> list[Record]:
+    from webhook.audited import from_metrics
+    from webhook.cli.replica_metrics import read_metrics
+
+    async with client_of(kubeconfig, context) as client:
+        texts = await read_metrics(client)
+    return [record for text in texts for record in from_metrics.records(text)]

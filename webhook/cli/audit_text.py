@@ -1,0 +1,57 @@
+"""The answer of `fairlead audit`, for people and for programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from webhook.cli.layout import table, wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from webhook.audited.tally import Row
+
+_TITLES = ("NAMESPACE", "POLICY", "WOULD REJECT", "WOULD CHANGE", "THE SAME", "")
+
+
+def lines(rows: Sequence[Row]) -> Iterator[str]:
+    """A table, and below it what those would have been told that would have been rejected."""
+    if not rows:
+        yield "No policy under Audit has matched a pod."
+        return
+    cells = [
+        (row.namespace, row.policy, _red(row.rejects), str(row.changes), str(row.same), "")
+        for row in rows
+    ]
+    yield from table([_TITLES, *cells], 0)
+    for row in rows:
+        if row.reasons:
+            yield ""
+            pods = f" ({', '.join(row.pods)})" if row.pods else ""
+            yield f"{row.policy} in {row.namespace}{pods}:"
+            for reason in row.reasons:
+                yield from (f"  {line}" for line in wrapped(reason, 2))
+
+
+def document(rows: Sequence[Row]) -> dict[str, object]:
+    """The same as JSON."""
+    return {
+        "rows": [
+            {
+                "namespace": row.namespace,
+                "policy": row.policy,
+                "rejects": row.rejects,
+                "changes": row.changes,
+                "same": row.same,
+                "pods": row.pods,
+                "reasons": row.reasons,
+            }
+            for row in rows
+        ]
+    }
+
+
+def _red(count: int) -> str:
+    return click.style(str(count), fg="red") if count else "0"
