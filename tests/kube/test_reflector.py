@@ -221,6 +221,18 @@ def test_a_list_that_fails_is_tried_again_and_the_reason_told(tmp_path: Path) ->
     asyncio.run(run())
 
 
+def test_pauses_grow_no_longer_than_they_may(tmp_path: Path) -> None:
+    """Half as much again, for they are spread."""
+
+    async def run() -> None:
+        lists = [refused(404, "NotFound") for _ in range(8)]
+        async with stage(tmp_path, lists=lists, watches=[], longest=5.0, pauses=8) as played:
+            await until(lambda: len(played.pauses) == 8)
+            assert max(played.pauses) <= 7.5
+
+    asyncio.run(run())
+
+
 def test_contact_is_noted_at_lists_events_and_bookmarks(tmp_path: Path) -> None:
     """So that a metric can tell how stale the cache may be."""
 

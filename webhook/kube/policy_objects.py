@@ -26,6 +26,8 @@ KINDS: Final[Mapping[str, str]] = {
     names.PLACEMENT_POLICIES: "PlacementPolicy",
     names.CAPACITY_CLASSES: "CapacityClass",
 }
+# Seconds, about: definitions often come a moment after those who look for them.
+_LONGEST_PAUSE: Final = 5.0
 
 
 class _Watched(NamedTuple):
@@ -130,7 +132,9 @@ async def read_objects(client: Client) -> dict[str, bytes]:
 
 def _watched(client: Client, resource: str, clock: Callable[[], float]) -> _Watched:
     cache = Cache(_keep(resource), clock=clock)
-    return _Watched(resource, cache, Reflector(client, f"{GROUP}/{resource}", cache, clock=clock))
+    path = f"{GROUP}/{resource}"
+    reflector = Reflector(client, path, cache, longest=_LONGEST_PAUSE, clock=clock)
+    return _Watched(resource, cache, reflector)
 
 
 def _keep(resource: str) -> Callable[[dict[str, Any]], bytes]:

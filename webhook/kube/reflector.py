@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from webhook.errors import ClusterError
 from webhook.kube.answers import TIMEOUT
-from webhook.kube.backoff import Backoff
+from webhook.kube.backoff import LONGEST, Backoff
 from webhook.kube.events import key_of, parse
 from webhook.kube.lines import Lines
 
@@ -51,7 +51,8 @@ class Reflector(Generic[T]):
     """Lists and watches one collection, and feeds `cache` with what it sees.
 
     `path` is the collection's (/api/v1/namespaces); `query` may select (labelSelector); a watch may
-    say nothing for `silence` seconds. Clock, sleep and random numbers are handed in.
+    say nothing for `silence` seconds; between failures there are at most some `longest` seconds.
+    Clock, sleep and random numbers are handed in.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Reflector(Generic[T]):
         query: Mapping[str, str] | None = None,
         page_size: int = 500,
         silence: float = SILENCE,
+        longest: float = LONGEST,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         random: Random | None = None,
@@ -76,7 +78,7 @@ class Reflector(Generic[T]):
         self._clock = clock
         self._sleep = sleep
         self._random = random or Random()  # noqa: S311 (spreads load, keeps no secret)
-        self._backoff = Backoff(self._random)
+        self._backoff = Backoff(self._random, longest=longest)
         self._version: str | None = None
         self._failures = 0
         self._opened: float | None = None
