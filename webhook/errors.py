@@ -10,6 +10,7 @@ FairleadError
 ├── NotSynced             what a decision needs is not known yet: answered with 503
 ├── NotLeading            something was to be written without holding the lease: it was not
 ├── ClusterError          the API server could not be reached, or refused
+├── NotExported           policies that cannot be said without the webhook: carries every one
 ├── InstallationError     an installation could not be made, changed or taken away
 └── SandboxError          the local control plane could not be built, started or stopped
 """
@@ -98,6 +99,14 @@ class ClusterError(FairleadError):
         self.reason = reason
         self.retry_after = retry_after
         super().__init__(message)
+
+
+class NotExported(FairleadError):
+    """A policy set that admission policies cannot say. `problems` are lines: where, why, cure."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
 
 
 class InstallationError(FairleadError):

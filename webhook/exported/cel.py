@@ -1,0 +1,113 @@
+"""How values and small operations are written in CEL."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+
+class Check(NamedTuple):
+    """A validation: the CEL that must hold, and what is said if it does not."""
+
+    expression: str
+    message: str
+
+
+class Piece(NamedTuple):
+    """A part of the policies: variables by name, lists of JSONPatch operations, and checks.
+
+    A variable may use those before it; of two pieces the later one may use the earlier one's.
+    """
+
+    variables: Mapping[str, str] = {}
+    operations: Sequence[str] = ()
+    checks: Sequence[Check] = ()
+
+
+def text(value: str) -> str:
+    """A string. The escapes of JSON are CEL's too, but for surrogates, which are not needed."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def texts(values: Iterable[str]) -> str:
+    """A list of strings."""
+    return f"[{', '.join(map(text, values))}]"
+
+
+def data(value: Any) -> str:
+    """A JSON value. Whatever is inside of others is dyn(): CEL wants their types to be one."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{text(key)}: {_inner(item)}' for key, item in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_inner, value))}]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _inner(value: Any) -> str:
+    return f"dyn({data(value)})"
+
+
+def var(name: str) -> str:
+    """A variable of the policy."""
+    return f"variables.{name}"
+
+
+def policy(position: int) -> str:
+    """Whether the policy at this position matches the pod."""
+    return var(f"p{position}")
+
+
+def every(conditions: Iterable[str]) -> str:
+    """All of them hold."""
+    return " && ".join(conditions) or "true"
+
+
+def some(conditions: Iterable[str]) -> str:
+    """One of them holds."""
+    found = list(conditions)
+    return f"({' || '.join(found)})" if found else "false"
+
+
+def flat(lists: Iterable[str]) -> str:
+    """One list of several."""
+    found = list(lists)
+    return f"[{', '.join(found)}].flatten()" if found else "[]"
+
+
+def given(condition: str, items: str) -> str:
+    """The list if the condition holds, else none."""
+    return f"({condition} ? {items} : [])"
+
+
+def add(path: str, value: str) -> str:
+    """An operation; the path is CEL."""
+    return f'JSONPatch{{op: "add", path: {path}, value: {value}}}'
+
+
+def replace(path: str, value: str) -> str:
+    """An operation; the path is CEL."""
+    return f'JSONPatch{{op: "replace", path: {path}, value: {value}}}'
+
+
+def remove(path: str) -> str:
+    """An operation; the path is CEL."""
+    return f'JSONPatch{{op: "remove", path: {path}}}'
+
+
+def entry(key: str, value: Any) -> str:
+    """A list of one member of an object, as `members` takes it."""
+    return f'[dyn({{"key": dyn({text(key)}), "value": {_inner(value)}}})]'
+
+
+def members(path: str, entries: str) -> str:
+    """Operations that set members of the object at the path, which is plain text."""
+    pointer = f"{text(f'{path}/')} + jsonpatch.escapeKey(m.key)"
+    return f"{entries}.map(m, {add(pointer, 'm.value')})"
+
+
+def parent(there: str, wanted: str, path: str, empty: str) -> str:
+    """An operation that makes an object or a list which is wanted and not there."""
+    return f"({wanted} && !({there}) ? [{add(text(path), empty)}] : [])"

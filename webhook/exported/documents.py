@@ -1,0 +1,260 @@
+"""The admission policies that a policy set becomes, with their bindings.
+
+One MutatingAdmissionPolicy holds the whole set, for the API server applies several of them in no
+order that could be chosen: which policies match, and which of them wins a key, are variables of
+it. One ValidatingAdmissionPolicy with the same variables rejects what the webhook would reject.
+Source: k8s.io/api/admissionregistration/v1. Fields that the API server would fill in are written
+out, so that what is applied is what is stored.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook import names
+from webhook.errors import NotExported
+from webhook.exported import capacity, cel, gaps, identity, matching, nodes, plain, tolerations
+from webhook.exported.cel import Check, Piece, text
+from webhook.exported.wanted import wanted
+from webhook.placement.tolerations import normal
+from webhook.placement.wishes import SpreadWish, TolerationWish
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from webhook.exported.wanted import Placed
+    from webhook.placement.shapes import JsonObject
+    from webhook.placement.wishes import Wish
+
+NAME: Final = "fairlead-exported"
+_API_VERSION: Final = "admissionregistration.k8s.io/v1"
+# cel-go parses no more code points than this in one expression.
+_LONGEST: Final = 100_000
+# An API server stores an object of 1.5 MiB at most, and `kubectl apply` keeps it a second time.
+_LARGEST: Final = 250_000
+_OWN: Final = {
+    "own_labels": "object.metadata.?labels.orValue({})",
+    "own_annotations": "object.metadata.?annotations.orValue({})",
+    "own_securityContext": "object.spec.?securityContext.orValue({})",
+    "namespace_labels": "namespaceObject.metadata.?labels.orValue({})",
+    "os": "object.spec.?os.?name.orValue('')",
+    "bound": "object.spec.?nodeName.orValue('') != ''",
+}
+_CONDITIONS: Final = {
+    "not-a-mirror-pod-of-its-node": (
+        f"!({text(names.MIRROR_POD)} in object.metadata.?annotations.orValue({{}}) && "
+        f"request.userInfo.username.startsWith({text(names.NODE_USERS)}))"
+    ),
+    "not-of-a-daemon-set": (
+        f"!(request.userInfo.username == {text(names.DAEMON_SET_CONTROLLER)} && "
+        "object.metadata.?ownerReferences.orValue([]).exists(o, o.kind == 'DaemonSet' && "
+        "o.?controller.orValue(false) && o.apiVersion.startsWith('apps/')))"
+    ),
+}
+
+
+def documents(placed: Placed, entries: Sequence[Mapping[str, Any]]) -> list[JsonObject]:
+    """The two policies, each with a binding for each of the webhook's entries, whose pods they get.
+
+    Raises NotExported with all that cannot be said.
+    """
+    wishes = wanted(placed)
+    seconds = dict.fromkeys(
+        (names.TAINT_NOT_READY, names.TAINT_UNREACHABLE), placed.default_toleration_seconds
+    )
+    problems = [*gaps.gaps(placed, wishes, seconds), *gaps.unsatisfiable(wishes)]
+    if problems:
+        raise NotExported(problems)
+    taken, applies, chosen = capacity.choose(wishes)
+    set_hash = placed.set_hash[:16]
+    stamp = f'{{"exported":true,"set":"{set_hash}"}}'
+    steps = tolerations.steps(wishes, chosen, placed.classes, seconds)
+    pieces = [
+        Piece(_OWN),
+        identity.pieces(),
+        matching.pieces(placed.policies),
+        plain.maps(wishes, stamp),
+        plain.scalars(wishes, placed.default_priority_class),
+        nodes.pieces(wishes, taken, applies, chosen),
+        plain.lists(wishes, chosen),
+        plain.spread(wishes),
+        Piece(steps.variables, steps.rest),
+        Piece(checks=[_no_request(set_hash), *plain.contradictions(wishes, _opposed)]),
+    ]
+    variables = {name: text for piece in pieces for name, text in piece.variables.items()}
+    operations = [each for piece in pieces for each in piece.operations]
+    affinity = cel.parent(
+        "has(object.spec.affinity)", _any_affinity(variables), "/spec/affinity", "{}"
+    )
+    node_affinity = cel.parent(
+        "object.spec.?affinity.?nodeAffinity.hasValue()",
+        _any_affinity({"list0", "result"} & variables.keys()),
+        "/spec/affinity/nodeAffinity",
+        "{}",
+    )
+    removal = [steps.removal] if variables["prevented"] != "[]" else []
+    mutations = [*removal, *steps.order, _one([affinity, node_affinity, *operations])]
+    checks = [check for piece in pieces for check in piece.checks]
+    found = [
+        _mutating(_needed(variables, mutations), mutations),
+        *_bindings("MutatingAdmissionPolicy", entries, {}),
+        _validating(_needed(variables, [c.expression for c in checks]), checks),
+        *_bindings("ValidatingAdmissionPolicy", entries, {"validationActions": ["Deny"]}),
+    ]
+    _check_sizes(found)
+    return found
+
+
+def _no_request(set_hash: str) -> Check:
+    """No pod's author asks for capacity, for nobody would answer; the set is named for admins."""
+    return Check(
+        f"variables.own_annotations[?{text(names.CAPACITY)}].orValue('').trim() == ''",
+        f"fairlead: annotation {names.CAPACITY}: the policies of this cluster are exported (set "
+        f"{set_hash}), and do not read it; leave it out, and say what you want of nodes in "
+        "nodeSelector, affinity and tolerations",
+    )
+
+
+def _any_affinity(variables: Collection[str]) -> str:
+    """Whether some list of affinity gets longer, or required node affinity changes."""
+    wants = [f"size({cel.var(f'list{n}')}) > 0" for n in range(5) if f"list{n}" in variables]
+    if "result" in variables:
+        wants.append(f"({cel.var('apply')} && {cel.var('result')} != {cel.var('own_terms')})")
+    return cel.some(wants)
+
+
+def _one(operations: Sequence[str]) -> str:
+    """One list of the lists, each on a line of its own."""
+    return "[" + ",\n ".join(operations) + "].flatten()"
+
+
+def _opposed(one: Wish, other: Wish) -> bool:
+    """Whether two requirements contradict each other in a field where that cannot be seen later."""
+    if isinstance(one, TolerationWish) and isinstance(other, TolerationWish):
+        a, b = normal(one.toleration), normal(other.toleration)
+        return a.reach == b.reach and a.seconds != b.seconds
+    return (
+        isinstance(one, SpreadWish)
+        and isinstance(other, SpreadWish)
+        and one.pair == other.pair
+        and one.constraint != other.constraint
+    )
+
+
+def _needed(variables: dict[str, str], expressions: Sequence[str]) -> list[JsonObject]:
+    """The variables that the expressions read, directly or by others, in their order."""
+    wanted_text = "\n".join(expressions)
+    found: list[JsonObject] = []
+    for name in reversed(variables):
+        if _reads(wanted_text, name):
+            found.append({"name": name, "expression": variables[name]})
+            wanted_text += f"\n{variables[name]}"
+    return found[::-1]
+
+
+def _reads(expressions: str, name: str) -> bool:
+    parts = expressions.split(f"variables.{name}")
+    return any(not (part[:1].isalnum() or part[:1] == "_") for part in parts[1:])
+
+
+def _mutating(variables: Sequence[JsonObject], mutations: Sequence[str]) -> JsonObject:
+    return {
+        "apiVersion": _API_VERSION,
+        "kind": "MutatingAdmissionPolicy",
+        "metadata": _metadata(NAME),
+        "spec": {
+            "failurePolicy": "Fail",
+            # As the webhook: whoever changes the pod in between, it is decided again.
+            "reinvocationPolicy": "IfNeeded",
+            **_selection(variables),
+            "mutations": [
+                {"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}
+                for expression in mutations
+            ],
+        },
+    }
+
+
+def _validating(variables: Sequence[JsonObject], checks: Sequence[Check]) -> JsonObject:
+    return {
+        "apiVersion": _API_VERSION,
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": _metadata(NAME),
+        "spec": {
+            "failurePolicy": "Fail",
+            **_selection(variables),
+            "validations": [
+                {"expression": check.expression, "message": check.message, "reason": "Forbidden"}
+                for check in checks
+            ],
+        },
+    }
+
+
+def _selection(variables: Sequence[JsonObject]) -> JsonObject:
+    rule = {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": ["pods"],
+        "scope": "Namespaced",
+    }
+    return {
+        "matchConstraints": {
+            "matchPolicy": "Equivalent",
+            "namespaceSelector": {},
+            "objectSelector": {},
+            "resourceRules": [rule],
+        },
+        "matchConditions": [
+            {"name": name, "expression": expression} for name, expression in _CONDITIONS.items()
+        ],
+        "variables": list(variables),
+    }
+
+
+def _bindings(
+    kind: str, entries: Sequence[Mapping[str, Any]], more: Mapping[str, Any]
+) -> list[JsonObject]:
+    """One binding for each entry of the webhook's configuration, with that entry's selectors."""
+    return [
+        {
+            "apiVersion": _API_VERSION,
+            "kind": f"{kind}Binding",
+            "metadata": _metadata(f"{NAME}-{entry['name'].partition('.')[0]}"),
+            "spec": {
+                "policyName": NAME,
+                **more,
+                "matchResources": {
+                    "matchPolicy": "Equivalent",
+                    "namespaceSelector": entry["namespaceSelector"],
+                    "objectSelector": entry["objectSelector"],
+                },
+            },
+        }
+        for entry in entries
+    ]
+
+
+def _metadata(name: str) -> JsonObject:
+    labels = {
+        "app.kubernetes.io/name": names.MANAGER,
+        "app.kubernetes.io/part-of": names.MANAGER,
+        "app.kubernetes.io/component": "exported",
+    }
+    return {"name": name, "labels": labels}
+
+
+def _check_sizes(found: Sequence[JsonObject]) -> None:
+    for document in found:
+        spec = document["spec"]
+        expressions = [v["expression"] for v in spec.get("variables", ())]
+        expressions += [m["jsonPatch"]["expression"] for m in spec.get("mutations", ())]
+        what = ""
+        if len(str(document)) > _LARGEST:
+            what = f"its {document['kind']} would have over {_LARGEST} characters, more than "
+            what += "`kubectl apply` can keep"
+        elif any(len(expression) > _LONGEST for expression in expressions):
+            what = f"an expression would have over {_LONGEST} characters, more than CEL takes"
+        if what:
+            raise NotExported([f"the set: {what}: export fewer policies, or run the webhook"])

@@ -1,0 +1,159 @@
+"""What of a policy set cannot be said in CEL, or not exactly: the reason, and the cure, of each.
+
+Whether two wishes about the labels of nodes leave a node to each other is worked out by the engine
+for each pod's policies together (placement.fold). Here only sets are taken in which no two of them
+can meet in that way, so that there is nothing to work out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.exported import tolerations
+from webhook.exported.apart import never_together
+from webhook.placement import label_values, node_affinity
+from webhook.placement.node_wishes import condition_of, keys_of
+from webhook.placement.wishes import CapacityWish, MemberWish, RequiredWish, TolerationWish
+from webhook.policy import operating_system
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from webhook.exported.wanted import Enforced, Placed, Wanted
+    from webhook.placement.node_wishes import NodeWish
+    from webhook.placement.shapes import Term
+    from webhook.placement.wishes import Wish
+
+# A JSON patch made in CEL writes its numbers as floats of 64 bits.
+_EXACT: Final = 2**53
+
+
+def gaps(placed: Placed, wishes: Sequence[Wanted], seconds: Mapping[str, int]) -> list[str]:
+    """One line for each thing that is refused: the policy, the field, why, and what to do."""
+    found: list[str] = []
+    for policy in placed.policies:
+        found += _of_policy(policy)
+    found += _of_nodes(placed, wishes)
+    found += _of_tolerations(wishes, seconds)
+    return list(dict.fromkeys(found))
+
+
+def _said(wish: Wish, why: str) -> str:
+    return f"policy {wish.policy}: {wish.part}.{wish.field}: {why}"
+
+
+def _of_policy(policy: Enforced) -> Iterator[str]:
+    system = operating_system.of_wishes(policy.wishes)
+    if system is not None:
+        yield (
+            f"policy {policy.name}: its nodes run {system[1]}, and whether it takes part goes by "
+            "the operating system that the pod's selector or affinity names; match pods by "
+            "podSelector or namespaces, and leave kubernetes.io/os out"
+        )
+    for wish in policy.wishes:
+        if isinstance(wish, CapacityWish) and wish.part == "requirements":
+            yield _said(
+                wish,
+                "a requirement stands beside overrides on the same class, and is held against the "
+                "pod's annotation, which exported policies do not read; make it an override",
+            )
+        if isinstance(wish, RequiredWish) and any(t.get("matchFields") for t in wish.terms):
+            yield _said(
+                wish, "matchFields are not exported; say it by the label kubernetes.io/hostname"
+            )
+        if any(abs(number) > _EXACT for number in _numbers(vars(wish))):
+            yield _said(
+                wish, f"a number over {_EXACT} is not exact in a patch made in CEL; make it smaller"
+            )
+
+
+def _numbers(value: Any) -> Iterator[int]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _numbers(item)
+    elif isinstance(value, int):
+        yield value
+
+
+def _of_nodes(placed: Placed, wishes: Sequence[Wanted]) -> Iterator[str]:
+    """Wishes about the same node labels that can meet, of which one is more than a selector key."""
+    mine: list[tuple[int, NodeWish]] = []
+    for at, wish in wishes:
+        if isinstance(wish, RequiredWish | CapacityWish) or (
+            isinstance(wish, MemberWish) and wish.map == "nodeSelector"
+        ):
+            mine.append((at, wish))
+    for number, (at, wish) in enumerate(mine):
+        for other_at, other in mine[:number]:
+            apart = never_together(placed.policies[at].match, placed.policies[other_at].match)
+            if apart or _alternatives(other, wish) or _harmless(other, wish):
+                continue
+            keys = ", ".join(sorted(keys_of(wish) & keys_of(other)))
+            yield _said(
+                wish,
+                f"it speaks of node label {keys}, as policy {other.policy} ({other.field}) does; "
+                "whether a node is left to both is worked out by the webhook alone: say it in one "
+                "of the two, or match different kinds, roles, frameworks, namespaces or labels",
+            )
+
+
+def _alternatives(one: NodeWish, other: NodeWish) -> bool:
+    """Whether they never stand beside each other, or say the same."""
+    if isinstance(one, CapacityWish) and isinstance(other, CapacityWish):
+        return one.capacity.name == other.capacity.name
+    if isinstance(one, RequiredWish) and isinstance(other, RequiredWish):
+        return one.terms == other.terms or (one.is_default and other.is_default)
+    return isinstance(one, MemberWish) and isinstance(other, MemberWish)
+
+
+def _harmless(one: NodeWish, other: NodeWish) -> bool:
+    """Whether both can be met whatever else is: other labels, or a value that every term admits."""
+    if isinstance(one, MemberWish):
+        return _admits(condition_of(other), one)
+    if isinstance(other, MemberWish):
+        return _admits(condition_of(one), other)
+    conditions = condition_of(one), condition_of(other)
+    return None in conditions or not keys_of(one) & keys_of(other)
+
+
+def _admits(condition: Sequence[Term] | None, member: MemberWish) -> bool:
+    return condition is None or all(
+        label_values.holds(requirement, str(member.value))
+        for term in condition
+        for requirement in term.get("matchExpressions") or ()
+        if requirement.get("key") == member.key
+    )
+
+
+def _of_tolerations(wishes: Sequence[Wanted], seconds: Mapping[str, int]) -> Iterator[str]:
+    specific = [w.wish for w in wishes if tolerations.is_specific(w.wish)]
+    replacing: dict[str, TolerationWish] = {}
+    for _, wish in wishes:
+        if not isinstance(wish, TolerationWish):
+            continue
+        if wish.if_null and specific:
+            yield _said(
+                wish,
+                "under IsNull it looks at what the pod brought, which the NoExecute toleration of "
+                f"policy {specific[0].policy} has been put into by then; leave IsNull out",
+            )
+        key = tolerations.replaced_default(wish, seconds)
+        first = replacing.setdefault(key, wish) if key else wish
+        if first.toleration != wish.toleration:
+            yield _said(
+                wish,
+                "two defaults take the place of the API server's own toleration; policy "
+                f"{first.policy} has the other one: say it once, or as an override",
+            )
+
+
+def unsatisfiable(wishes: Sequence[Wanted]) -> list[str]:
+    """Conditions with a term that no node can meet, which the engine drops."""
+    return [
+        _said(wish, "no node can meet one of its terms; leave that term out")
+        for _, wish in wishes
+        if isinstance(wish, RequiredWish)
+        and len(node_affinity.pruned(wish.terms, {})) < len(wish.terms)
+    ]

@@ -1,0 +1,241 @@
+"""What a node's labels must be: nodeSelector, required node affinity, and capacity."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.exported import cel
+from webhook.exported.cel import Check, Piece, every, flat, given, text, var
+from webhook.exported.nodes_cel import empty, narrowed, possible, satisfiable
+from webhook.exported.plain import message
+from webhook.exported.wanted import standing
+from webhook.placement import node_affinity
+from webhook.placement.pod import REQUIRED
+from webhook.placement.wishes import MemberWish, RequiredWish
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from webhook.exported.capacity import Chosen
+    from webhook.exported.wanted import Wanted
+    from webhook.placement.shapes import Term
+    from webhook.placement.wishes import Wish
+
+_OWN: Final = {
+    "own_selector": "object.spec.?nodeSelector.orValue({})",
+    "own_required": f"object.spec.?affinity.?nodeAffinity.?{REQUIRED}.hasValue()",
+    "own_terms": f"object.spec.?affinity.?nodeAffinity.?{REQUIRED}.?nodeSelectorTerms.orValue([])",
+    "named": "variables.own_terms.map(t, t.?matchExpressions.orValue([]).map(e, e.key)).flatten()",
+}
+_PATH: Final = f"/spec/affinity/nodeAffinity/{REQUIRED}"
+_LEFT: Final = (
+    "fairlead: the policies' overrides and requirements leave no node beside what the pod says of "
+    "nodes in nodeSelector and required affinity"
+)
+
+
+def pieces(
+    wishes: Sequence[Wanted], taken: Piece, applies: Piece, chosen: Sequence[Chosen]
+) -> Piece:
+    """The whole. Where the pod or the policies leave no node, what the pod says stays as it is.
+
+    Then the checks, which see the pod afterwards, find it as it came, and judge that.
+    """
+    members = [w for w in wishes if isinstance(w.wish, MemberWish) and w.wish.map == "nodeSelector"]
+    required = [w for w in wishes if isinstance(w.wish, RequiredWish)]
+    if not (members or required or chosen):
+        return Piece()
+    variables = {**_OWN, **taken.variables}
+    variables["free"] = f"{var('own_selector')}.transformMap(k, v, !(k in {var('dropped')}), v)"
+    variables |= applies.variables
+    variables |= _hard(wishes, members, required, chosen)
+    variables["judged"] = _judged(members, required)
+    variables["apply"] = every(
+        [f"!{var('bound')}", var("own_possible"), var("judged"), var("hard_possible")]
+    )
+    variables |= _soft(members, required, chosen)
+    return Piece(variables, list(_operations()), list(_checks(members, required)))
+
+
+def _key(one: Wish, other: Wish) -> bool:
+    return one.field == other.field
+
+
+def _entries(members: Sequence[Wanted], *, defaults: bool) -> str:
+    found = []
+    for one, stands in standing(members, _key):
+        wish = one.wish
+        if not isinstance(wish, MemberWish) or wish.is_default != defaults:
+            continue
+        key, free = text(wish.key), var("free")
+        when = [stands]
+        if wish.part == "overrides":
+            when.append(f"({key} in {free} ? {free}[{key}] != {text(str(wish.value))} : true)")
+        else:
+            when.append(f"!({key} in {free})")
+        if wish.is_default:
+            when.append(f"!({key} in {var('named')})")
+        if wish.if_null:
+            when.append(f"size({free}) == 0")
+        found.append(given(every(when), cel.entry(wish.key, wish.value)))
+    return flat(found)
+
+
+def _with(selector: str, entries: str) -> str:
+    """A map with members set."""
+    kept = f"{selector}.transformList(k, v, !({entries}.exists(m, m.key == k)), "
+    kept += 'dyn({"key": dyn(k), "value": dyn(v)}))'
+    return f"({kept} + {entries}).transformMapEntry(i, m, {{m.key: m.value}})"
+
+
+def _hard(
+    wishes: Sequence[Wanted],
+    members: Sequence[Wanted],
+    required: Sequence[Wanted],
+    chosen: Sequence[Chosen],
+) -> dict[str, str]:
+    """What requirements and overrides ask for together, and whether a node is left."""
+    found = {"hard_set": _entries(members, defaults=False)}
+    found["hard_selector"] = _with(var("free"), var("hard_set"))
+    groups: list[tuple[str, Wish, Sequence[Term]]] = [
+        (stands, one.wish, one.wish.terms)
+        for one, stands in standing([w for w in required if not w.wish.is_default], _same_terms)
+        if isinstance(one.wish, RequiredWish)
+    ]
+    groups += [
+        (each.when, each.wish, each.wish.condition)
+        for each in chosen
+        if not each.wish.is_default and each.wish.condition is not None
+    ]
+    # In the order in which the engine folds them.
+    order = {id(w.wish): number for number, w in enumerate(wishes)}
+    groups.sort(key=lambda group: order[id(group[1])])
+    last = "[]"
+    for number, (when, _, terms) in enumerate(groups):
+        group, name = f"group{number}", f"hard_terms{number}"
+        found[group] = given(when, cel.data(_reduced(terms)))
+        found[name] = _product(last, var(group))
+        last = var(name)
+    found["hard_terms"] = last
+    both = f"{var('own_required')} && size({var('hard_terms')}) > 0"
+    found["base_terms"] = (
+        f"({both} ? {narrowed(var('own_terms'), var('hard_terms'))} : "
+        f"{var('own_required')} ? {var('own_terms')} : {var('hard_terms')})"
+    )
+    found["own_possible"] = _possible(var("own_required"), var("own_terms"), var("own_selector"))
+    asked = f"({var('own_required')} || size({var('hard_terms')}) > 0)"
+    found["hard_possible"] = _possible(asked, var("base_terms"), var("hard_selector"))
+    return found
+
+
+def _same_terms(one: Wish, other: Wish) -> bool:
+    return (
+        isinstance(one, RequiredWish)
+        and isinstance(other, RequiredWish)
+        and one.terms == other.terms
+    )
+
+
+def _reduced(terms: Sequence[Term]) -> list[Term]:
+    return node_affinity.conjunction([terms]) or []
+
+
+def _product(one: str, other: str) -> str:
+    """Two conditions on different labels, both of which hold; an empty list is no condition."""
+    if one == "[]":
+        return other
+    product = (
+        f"{one}.map(a, {other}.map(b, "
+        'dyn({"matchExpressions": dyn(a.matchExpressions + b.matchExpressions)}))).flatten()'
+    )
+    return f"(size({one}) == 0 ? {other} : size({other}) == 0 ? {one} : {product})"
+
+
+def _possible(asked: str, terms: str, selector: str) -> str:
+    return f"(!{asked} || {satisfiable(terms, selector)})"
+
+
+def _judgements(
+    members: Sequence[Wanted], required: Sequence[Wanted]
+) -> Iterator[tuple[Wanted, str]]:
+    """For each requirement whether the pod's own word leaves it a node."""
+    own, terms = var("own_selector"), var("own_terms")
+    for one in (*members, *required):
+        wish = one.wish
+        if wish.part != "requirements":
+            continue
+        if isinstance(wish, MemberWish):
+            key, value = text(wish.key), text(str(wish.value))
+            added = _with(own, cel.entry(wish.key, wish.value))
+            left = _possible(var("own_required"), terms, added)
+            yield one, f"({key} in {own} ? {own}[{key}] == {value} : {left})"
+        elif isinstance(wish, RequiredWish):
+            condition = cel.data(wish.terms)
+            both = satisfiable(narrowed(terms, condition), own)
+            alone = satisfiable(condition, own)
+            yield one, f"({var('own_required')} ? {both} : {alone})"
+
+
+def _judged(members: Sequence[Wanted], required: Sequence[Wanted]) -> str:
+    return every(
+        f"(!{cel.policy(one.at)} || {holds})" for one, holds in _judgements(members, required)
+    )
+
+
+def _checks(members: Sequence[Wanted], required: Sequence[Wanted]) -> Iterator[Check]:
+    for one, holds in _judgements(members, required):
+        wish = one.wish
+        reason = "leaves no node beside what the pod says"
+        if isinstance(wish, MemberWish):
+            reason = f"must be {text(str(wish.value))}; the pod says otherwise"
+        asked = f"{cel.policy(one.at)} && {var('own_possible')}"
+        yield Check(f"!({asked}) || {holds}", message(wish, reason))
+    yield Check(f"{var('bound')} || !{var('own_possible')} || {var('hard_possible')}", _LEFT)
+
+
+def _soft(
+    members: Sequence[Wanted], required: Sequence[Wanted], chosen: Sequence[Chosen]
+) -> dict[str, str]:
+    """What defaults fill in, and the result."""
+    found = {"soft_set": _entries(members, defaults=True)}
+    found["selector"] = _with(var("hard_selector"), var("soft_set"))
+    terms = var("base_terms")
+    number = 0
+    defaults = [w for w in required if w.wish.is_default]
+    groups = []
+    for one, stands in standing(defaults, lambda _one, _other: True):
+        if isinstance(one.wish, RequiredWish):
+            together = _beside(terms, cel.data(one.wish.terms))
+            left = satisfiable(together, var("hard_selector"))
+            groups.append((f"{stands} && !{var('own_required')} && {left}", one.wish.terms))
+    groups += [
+        (each.when, each.wish.condition)
+        for each in chosen
+        if each.wish.is_default and each.wish.condition is not None
+    ]
+    for when, condition in groups:
+        name = f"terms{number}"
+        found[name] = f"({when} ? {_beside(terms, cel.data(condition))} : {terms})"
+        terms, number = var(name), number + 1
+    found["terms"] = terms
+    changed = f"({var('selector')} != {var('own_selector')} || {terms} != {var('own_terms')})"
+    pruned = f"{terms}.filter(t, {empty('t')} || {possible('t', var('selector'))})"
+    found["result"] = f"({changed} ? {pruned} : {terms})"
+    return found
+
+
+def _beside(terms: str, condition: str) -> str:
+    return f"(size({terms}) == 0 ? {condition} : {narrowed(terms, condition)})"
+
+
+def _operations() -> Iterator[str]:
+    apply, path = var("apply"), "/spec/nodeSelector"
+    sets = f"({var('hard_set')} + {var('soft_set')})"
+    yield cel.parent("has(object.spec.nodeSelector)", f"{apply} && size({sets}) > 0", path, "{}")
+    yield given(apply, cel.members(path, sets))
+    gone = cel.remove(f"{text(f'{path}/')} + jsonpatch.escapeKey(k)")
+    kept = f"!({sets}.exists(m, m.key == k))"
+    yield given(apply, f"{var('dropped')}.filter(k, {kept}).map(k, {gone})")
+    changed = f"{apply} && {var('result')} != {var('own_terms')}"
+    value = f'{{"nodeSelectorTerms": dyn({var("result")})}}'
+    yield given(changed, f"[{cel.add(text(_PATH), value)}]")
