@@ -16,6 +16,7 @@ from tests.cluster.run_placement_cases import (
 )
 from tests.cluster.run_rule_cases import Case
 from webhook import names
+from webhook.policy.crd import RESOURCES
 from webhook.policy.model import PARTS
 
 Json = dict[str, Any]
@@ -36,6 +37,11 @@ def an_object(kind: str, spec: Mapping[str, Any], **metadata: Any) -> Json:
         "metadata": {"name": "mine", **metadata},
         "spec": dict(spec),
     }
+
+
+def path_of(kind: str) -> str:
+    """Where objects of a kind are created."""
+    return f"/apis/{names.API_VERSION}/{RESOURCES[kind].partition('.')[0]}"
 
 
 def a_policy(**spec: Any) -> Json:

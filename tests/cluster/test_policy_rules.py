@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.policy_rule_cases import CASES, a_policy
+from tests.cluster.policy_rule_cases import CASES, a_policy, path_of
 from tests.cluster.policy_schema_cases import BY_SCHEMA
 from tests.cluster.run_rule_cases import Case
 from tests.run.whole_runs import an_environment
@@ -26,11 +26,6 @@ STRICT = "?dryRun=All&fieldValidation=Strict"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 # What a test of cost has to leave unused, of each rule's budget and of all together.
 MARGIN = 3
-
-
-def path_of(kind: str) -> str:
-    """Where objects of a kind are created."""
-    return f"/apis/{names.API_VERSION}/{RESOURCES[kind].partition('.')[0]}"
 
 
 def problems(plane: ControlPlane, whole: Json) -> list[tuple[str, str]]:
