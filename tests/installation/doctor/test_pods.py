@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from tests.installation.doctor.seen_things import configuration, seen
+from tests.installation.doctor.seen_things import configuration, deployment, seen
 from webhook.installation.doctor.passed_by import selects, written
 from webhook.installation.doctor.pods import end_to_end, unplaced
 from webhook.installation.doctor.policies import policies
@@ -72,12 +74,12 @@ def test_which_namespaces_an_entry_reaches() -> None:
 
 def test_policies_are_judged_as_the_webhook_does() -> None:
     """Errors with their places; many errors are not all told."""
-    good = {"a.yaml": f"{POLICY}spec: {{defaults: {{nodeSelector: {{a: b}}}}}}\n"}
-    assert len(load({"a.yaml": good["a.yaml"].encode()}).policies.policies) == 1
+    good = {"a.yaml": f"{POLICY}spec: {{defaults: {{nodeSelector: {{a: b}}}}}}\n".encode()}
+    assert len(load(good).policies.policies) == 1
     assert [each.severity for each in policies(seen(policies=good))] == []
-    first, *_ = policies(seen(policies={"a.yaml": "kind: PlacementPolicy\n"}))
+    first, *_ = policies(seen(policies={"a.yaml": b"kind: PlacementPolicy\n"}))
     assert "a.yaml:1:1" in first.what
-    bad = {f"{number}.yaml": "kind: Nothing\n" for number in range(9)}
+    bad = {f"{number}.yaml": b"kind: Nothing\n" for number in range(9)}
     said = list(policies(seen(policies=bad)))
     assert (len(said), said[-1].severity) == (6, "note")
 
@@ -86,3 +88,25 @@ def test_no_policies_at_all_are_an_error_and_none_in_the_map_a_note() -> None:
     """Without the ConfigMap no pod of the webhook starts."""
     assert [each.severity for each in policies(seen(policies=None))] == ["error"]
     assert [each.severity for each in policies(seen(policies={}))] == ["note"]
+
+
+def test_policies_of_the_cluster_are_judged_if_the_webhook_takes_those() -> None:
+    """By what its Deployment says; a finding names the object."""
+    webhook = deployment("fairlead-webhook", 3)
+    (container,) = webhook["spec"]["template"]["spec"]["containers"]
+    container["args"] = ["serve", "--policies-from-cluster"]
+    deployments = {"fairlead-webhook": webhook}
+    (absent,) = policies(seen(deployments=deployments, policies=None))
+    assert (absent.severity, "manifests/crds" in absent.cure) == ("error", True)
+    (empty,) = policies(seen(deployments=deployments, policies={}))
+    assert empty.what.startswith("the cluster has no policy")
+    spec = {"overrides": {"capacity": [{"class": "spot", "mode": "Allow"}]}}
+    document = {
+        "apiVersion": "fairlead.dev/v1alpha1",
+        "kind": "PlacementPolicy",
+        "metadata": {"name": "wish"},
+        "spec": spec,
+    }
+    objects = {"placementpolicies/wish": json.dumps(document).encode()}
+    (wrong,) = policies(seen(deployments=deployments, policies=objects))
+    assert "placementpolicies/wish: spec.overrides.capacity[0].class" in wrong.what

@@ -13,11 +13,17 @@ from webhook.installation.choices import is_stamp_guard
 from webhook.installation.disabling import holder
 from webhook.installation.doctor.passed_by import find_unplaced
 from webhook.installation.doctor.rights import WANTED, needed
-from webhook.installation.doctor.seen import Asked, Right, Seen
-from webhook.installation.kinds import CONFIGURATION, CRD, GUARD_BINDING, key_of
+from webhook.installation.doctor.seen import (
+    Asked,
+    Right,
+    Seen,
+    takes_policies_from_cluster,
+)
+from webhook.installation.kinds import CONFIGURATION, CRD, GUARD_BINDING, key, key_of
 from webhook.installation.overlays import objects_of
 from webhook.installation.probe import probe
 from webhook.kube.named import data_of
+from webhook.kube.policy_objects import read_objects
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
@@ -64,7 +70,7 @@ class Reader:
             version=version,
             server=server,
             definition=await self._object("the definition of Runs", _RUNS.path),
-            shipped=next(each for each in objects_of("default") if each["kind"] == CRD),
+            shipped=next(each for each in objects_of("default") if key(each) == _RUNS),
             deployments=deployments,
             pods=await self._list("Fairlead's pods", f"/api/v1/{_IN_NAMESPACE}/pods"),
             endpoints=await self._endpoints(),
@@ -74,7 +80,7 @@ class Reader:
             leader=await self._leader(now),
             namespaces=known,
             unplaced=unplaced or (),
-            policies=await self._policies(),
+            policies=await self._policies(deployments),
             rights=[*await self._own_rights(), *await self._accounts_rights(deployments)],
             probe=await probe(self._client, namespaces[0] if namespaces else "default"),
             unread=self._unread,
@@ -147,10 +153,15 @@ class Reader:
             found = [*await self._list("namespaces", "/api/v1/namespaces")]
         return {_name(each): each["metadata"].get("labels") or {} for each in found if each}
 
-    async def _policies(self) -> dict[str, str] | None:
+    async def _policies(self, deployments: Mapping[str, Json]) -> dict[str, bytes] | None:
+        """The documents where the webhook has them from."""
+        if takes_policies_from_cluster(deployments):
+            return await self._tried("the policies", read_objects(self._client))
         path = f"/api/v1/{_IN_NAMESPACE}/configmaps/{names.POLICIES_CONFIG_MAP}"
         found = await self._object("the policies", path)
-        return None if found is None else dict(found.get("data") or {})
+        if found is None:
+            return None
+        return {name: text.encode() for name, text in (found.get("data") or {}).items()}
 
     async def _own_rights(self) -> list[Asked]:
         kind = "SelfSubjectAccessReview"

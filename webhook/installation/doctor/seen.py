@@ -60,7 +60,8 @@ class Seen:
     serving: certificate and bundle (PEM) of the serving Secret; never its key.
     leader: who leads the controllers; empty if nobody does.
     namespaces: labels by name. unplaced: pods of runs without a stamp, finished ones left out.
-    policies: the ConfigMap's files.
+    policies: the ConfigMap's files; or the cluster's objects, by resource and name, if the webhook
+    has its policies from there.
     unread: what could not be read, and why.
     """
 
@@ -78,7 +79,7 @@ class Seen:
     leader: str = ""
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     unplaced: Sequence[Unplaced] = ()
-    policies: Mapping[str, str] | None = None
+    policies: Mapping[str, bytes] | None = None
     rights: Sequence[Asked] = ()
     probe: Probe | None = None
     unread: Mapping[str, str] = field(default_factory=dict)
@@ -98,3 +99,16 @@ class Seen:
         """Whether cert-manager, and not our controller, keeps the certificates."""
         metadata = (self.configuration or {}).get("metadata") or {}
         return names.INJECTED_BY_CERT_MANAGER in (metadata.get("annotations") or {})
+
+    @property
+    def policies_from_cluster(self) -> bool:
+        """Whether the webhook has its policies from the cluster's objects."""
+        return takes_policies_from_cluster(self.deployments)
+
+
+def takes_policies_from_cluster(deployments: Mapping[str, Json]) -> bool:
+    """Whether the webhook's Deployment, if it is among these, says so."""
+    if names.WEBHOOK not in deployments:
+        return False
+    containers = deployments[names.WEBHOOK]["spec"]["template"]["spec"]["containers"]
+    return any("--policies-from-cluster" in (each.get("args") or ()) for each in containers)
