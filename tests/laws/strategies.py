@@ -173,7 +173,7 @@ def pods(draw: st.DrawFn) -> Json:
                 "tolerationSeconds": 300,
             }
             for key in (names.TAINT_NOT_READY, names.TAINT_UNREACHABLE)
-        ]
+        ] * draw(one(1, 1, 1, 2))
     if own:
         spec["tolerations"] = own
     if draw(st.integers(0, 3)) == 0:

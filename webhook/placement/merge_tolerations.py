@@ -94,7 +94,9 @@ def _with_wish(
         if wish.if_null and not all(_filled_in(t, seconds) for t in own):
             ledger.note(wish, "kept", "the pod has tolerations of its own")
             return result
-        for at, other in enumerate(result):
+        # Where it stands already a second one of the API server's default is the author's own, and
+        # taking its place would make every call change one more.
+        for at, other in enumerate(result if toleration not in result else ()):
             same_key = other.get("key") == toleration.get("key")
             if same_key and _filled_in(other, seconds) and covers(toleration, other):
                 ledger.note(wish, "set", "instead of the API server's default")
