@@ -145,7 +145,7 @@ def test_what_stands_in_the_webhook_configuration_is_judged(well: Site) -> None:
     site.install()
     assert problems(site) == []
     patch(site, {"op": "replace", "path": f"{entry}/failurePolicy", "value": "Ignore"})
-    assert any("no guard tells of pods" in each for each in problems(site))
+    assert any("no guard tells of the pods" in each for each in problems(site))
     patch(site, {"op": "replace", "path": f"{entry}/rules", "value": []})
     silent = "error interception: pods-0.fairlead.dev has no rules, and nothing says until when"
     assert any(each.startswith(silent) for each in problems(site))
