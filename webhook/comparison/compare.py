@@ -6,14 +6,14 @@ rejection in other words, is no difference.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from webhook import names
 from webhook.admission.engine import decide
 from webhook.comparison.authors import Authors
-from webhook.comparison.difference import Difference, Nodes, Side, kind_of
+from webhook.comparison.difference import Difference, Side, kind_of
+from webhook.comparison.roster import Roster
 from webhook.comparison.shape import Shapes
-from webhook.placement.nodes import survey
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement
     from webhook.policy.policy_set import PolicySet
-
-# Of what shuts a pod out of all nodes, so many conditions are told.
-_TOLD: Final = 3
 
 # no run: the pod belongs to none, so no policy is asked
 # rejected: under both sets
@@ -48,6 +45,7 @@ class Comparison:
         self._sets = sets
         self._shapes = Shapes((sets.old, sets.new))
         self._authors = Authors(sets.old, sets.new)
+        self._roster = None if sets.nodes is None else Roster(sets.nodes)
         self._known: dict[bytes, Difference | Same] = {}
 
     def of(self, arrival: Arrival) -> Difference | Same:
@@ -77,10 +75,9 @@ class Comparison:
         return Difference(kind_of(*sides), *sides, *self._authors.told(old, new))
 
     def _side(self, decision: Decision) -> Side:
-        nodes = self._sets.nodes
-        if nodes is None or not decision.allowed or decision.placement is None:
+        if self._roster is None or not decision.allowed or decision.placement is None:
             return Side(decision.result, decision.reason)
-        return Side(decision.result, decision.reason, _nodes(decision.placement, nodes))
+        return Side(decision.result, decision.reason, self._roster.of(decision.placement))
 
 
 def _unstamped(decision: Decision) -> PodPlacement | None:
@@ -90,11 +87,3 @@ def _unstamped(decision: Decision) -> PodPlacement | None:
         return None
     own = {k: v for k, v in placement.annotations.items() if k != names.PLACEMENT}
     return placement._replace(annotations=own)
-
-
-def _nodes(placement: PodPlacement, nodes: Sequence[Node]) -> Nodes:
-    found = survey(placement, nodes)
-    if found.admitted:
-        return Nodes(len(found.admitted), found.total)
-    shut = tuple((each.condition, len(each.nodes)) for each in found.shut[:_TOLD])
-    return Nodes(0, found.total, shut)

@@ -30,8 +30,8 @@ _FILE = click.Path(exists=True, path_type=Path, allow_dash=True, dir_okay=False)
     type=click.Path(exists=True, path_type=Path, allow_dash=True),
     metavar="PATH",
     help="Objects that make pods, YAML or JSON: a file, a folder with all in it, or - for "
-    "standard input. Repeatable. Default: the cluster's live pods of runs, and the templates of "
-    "its workloads.",
+    "standard input. Repeatable. Default: the cluster's workloads, and its live pods that no "
+    "workload makes.",
 )
 @click.option(
     "-n",
@@ -90,8 +90,9 @@ def command(
     `cluster`, for the policies that the cluster has. /dev/null stands for no policies at all.
 
     Every pod is decided on under both, by the code of the webhook: which would be newly rejected,
-    left without a node, or placed otherwise, summed by namespace and policy. A live pod is decided
-    on as it is now, but for its node: as if it were created again. Nothing is changed anywhere.
+    left without a node, or placed otherwise, summed by namespace and policy. Of a cluster the
+    templates of workloads are decided on, and live pods that have none as they are now, but for
+    their node. Nothing is changed anywhere.
 
     \b
     Examples:

@@ -51,20 +51,21 @@ async def read_facts(client: Client, namespace: str) -> Facts:
 
 
 async def read_pods(client: Client, namespace: str, known: Mapping[str, Mapping[str, str]]) -> Pods:
-    """Live pods of runs, as they would be created again, and templates of workloads.
+    """Templates of workloads, and live pods of runs that no workload stands for.
 
-    Of this namespace or of all. Left out are pods that belong to no run; whatever is over or being
-    deleted; and workloads that another one makes, which stands for them. `known` are labels by
-    namespace. Raises ClusterError.
+    Of this namespace or of all. What a workload makes, be it pods or other workloads, it stands
+    for: a template is what comes to admission, and in a live pod what was placed then looks like
+    its own word. Left out are pods that belong to no run, and whatever is over or being deleted.
+    `known` are labels by namespace. Raises ClusterError.
     """
     within = f"/namespaces/{namespace}" if namespace else ""
     listed = await client.list(f"/api/v1{within}/pods", lambda pod: _kept(pod, known))
     live = [_object("v1", "Pod", pod) for pod in listed.items if pod]
-    makers = [*_templates(live, live=True)]
     workloads: list[Object] = []
     for kind in await listed_kinds(client):
         workloads += await _workloads(client, kind, namespace)
     uids = {each.metadata.get("uid") for each in workloads}
+    makers = [*_templates([each for each in live if _owner(each) not in uids], live=True)]
     notes: list[str] = []
     for each in workloads:
         if _is_over(each.value) or _owner(each) in uids:

@@ -69,7 +69,7 @@ def remarks(outcome: Outcome) -> Iterator[str]:
     report = outcome.report
     if report.live:
         coming = report.total - report.live
-        yield f"{pods(report.live)} live, {pods(coming)} to come by the templates of workloads"
+        yield f"{pods(report.live)} live, as they are; {pods(coming)} by the templates of workloads"
     if report.rejected:
         yield f"{pods(report.rejected)} rejected before and after"
     if report.others:

@@ -1,0 +1,145 @@
+"""`python -m tests.bench.comparison`: how long `fairlead diff` takes for ten thousand pods.
+
+The whole command as a process of its own, from files to the answer, on nodes; and within this one
+process how much it saves to decide once on pods that no policy tells apart. Prints; judges nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from tests.bench import pods
+from tests.bench.policies import files
+from tests.bench.reviews import NAMESPACE, NAMESPACE_LABELS
+from webhook import names
+from webhook.admission.arrival import Arrival, Cluster
+from webhook.comparison.compare import Comparison, Sets
+from webhook.policy.load import load
+
+Json = dict[str, Any]
+
+_POLICIES: Final = (10, 100, 1000)
+_MATCHING: Final = 2
+_BYTES: Final = 5_000
+# How many kinds of pods there are that policies tell apart.
+_KINDS: Final = (1, 100, 10_000)
+_POOLS: Final = ("experiments", "builds", "notebooks", "services")
+
+
+def manifests(count: int, kinds: int) -> list[Json]:
+    """Pods of as many runs as there are pods; `kinds` of them differ by their own placement."""
+    model = pods.manifest(_BYTES)
+    found = []
+    for at in range(count):
+        pod = copy.deepcopy(model)
+        pod["metadata"] |= {"name": f"p-{at}", "namespace": NAMESPACE}
+        pod["metadata"]["labels"] = {**model["metadata"]["labels"], names.RUN: f"run-{at}"}
+        if at % kinds:
+            pod["spec"]["nodeSelector"] = {"shard": str(at % kinds)}
+        found.append(pod)
+    return found
+
+
+def nodes(count: int) -> list[Json]:
+    """Nodes of some pools, half of them spot."""
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": f"n-{at}",
+                "labels": {
+                    "pool": _POOLS[at % len(_POOLS)],
+                    "kubernetes.io/arch": "amd64",
+                    "example.com/capacity": "spot" if at % 2 else "on-demand",
+                },
+            },
+        }
+        for at in range(count)
+    ]
+
+
+def changed(contents: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The set in which what constrained to spot prevents it."""
+    return {name: text.replace(b'"Constrain"', b'"Prevent"') for name, text in contents.items()}
+
+
+def write(folder: Path, contents: Mapping[str, bytes]) -> Path:
+    """The files of a set in a folder."""
+    folder.mkdir(exist_ok=True)
+    for name, text in contents.items():
+        (folder / Path(name).name).write_bytes(text)
+    return folder
+
+
+def whole(folder: Path, policies: int, found: Sequence[Json], count: int) -> tuple[float, Json]:
+    """Seconds of the whole command, and what it found."""
+    old = write(folder / f"old-{policies}", files(policies, _MATCHING))
+    new = write(folder / f"new-{policies}", changed(files(policies, _MATCHING)))
+    listed = orjson.dumps({"apiVersion": "v1", "kind": "List", "items": list(found)})
+    (folder / "pods.json").write_bytes(listed)
+    (folder / "nodes.json").write_bytes(orjson.dumps({"kind": "List", "items": nodes(count)}))
+    arguments = [str(old), str(new), "--pods", str(folder / "pods.json")]
+    arguments += ["--nodes", str(folder / "nodes.json"), "-o", "json"]
+    started = time.perf_counter()
+    done = subprocess.run(
+        [str(Path(sys.executable).parent / "fairlead"), "diff", *arguments],
+        capture_output=True,
+        check=False,
+    )
+    seconds = time.perf_counter() - started
+    if done.returncode != 1:
+        raise SystemExit(done.stderr.decode())
+    summed: Json = json.loads(done.stdout)["pods"]
+    return seconds, summed
+
+
+def deciding(policies: int, found: Sequence[Json]) -> tuple[float, float]:
+    """Seconds of deciding alone: with what is remembered, and each pod anew."""
+    contents = files(policies, _MATCHING)
+    sets = Sets(load(contents).policies, load(changed(contents)).policies, Cluster())
+    arrivals = [Arrival(pod, NAMESPACE, NAMESPACE_LABELS) for pod in found]
+    taken = []
+    for remembering in (True, False):
+        comparison = Comparison(sets)
+        decide = comparison.of if remembering else comparison.judged
+        started = time.perf_counter()
+        for arrival in arrivals:
+            decide(arrival)
+        taken.append(time.perf_counter() - started)
+    return taken[0], taken[1]
+
+
+def main() -> None:
+    """Measure, and print a row for each case."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pods", type=int, default=10_000)
+    parser.add_argument("--nodes", type=int, default=500)
+    options = parser.parse_args()
+    print(f"{options.pods} pods of {_BYTES} bytes, {options.nodes} nodes")
+    print("policies  kinds of pods  whole command  deciding  each anew  anew/once  differing")
+    for policies in _POLICIES:
+        for kinds in _KINDS:
+            found = manifests(options.pods, min(kinds, options.pods))
+            with tempfile.TemporaryDirectory() as folder:
+                seconds, summed = whole(Path(folder), policies, found, options.nodes)
+            once, anew = deciding(policies, found)
+            print(
+                f"{policies:8}  {kinds:13}  {seconds:11.2f} s  {once:6.2f} s  {anew:7.2f} s"
+                f"  {anew / once:9.1f}  {summed['differing']:9}"
+            )
+
+
+if __name__ == "__main__":
+    main()
