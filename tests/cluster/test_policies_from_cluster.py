@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from tests.admission.reviews import review
 from tests.cli.served import Served, ask, pool_in, pool_policy, served
@@ -18,7 +22,6 @@ from webhook.sandbox.control_plane import ControlPlane, Settings
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
     from webhook.sandbox.kubectl import Kubectl
 
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 SMALL = Settings(components=("etcd", "kube-apiserver"))
 RESOURCES = (names.PLACEMENT_POLICIES, names.CAPACITY_CLASSES)
 DEFINITIONS = tuple(f"{resource}.{names.GROUP}" for resource in RESOURCES)
+GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "admins.md").read_text()
 SPOT = """
 apiVersion: fairlead.dev/v1alpha1
 kind: CapacityClass
@@ -65,13 +69,36 @@ def define(kubectl: Kubectl) -> None:
     kubectl("wait", "--for=condition=Established", *(f"crd/{each}" for each in DEFINITIONS))
 
 
-def serving(plane: ControlPlane, folder: Path) -> AbstractContextManager[Served]:
-    """`fairlead serve --policies-from-cluster`."""
+def serving(
+    plane: ControlPlane, folder: Path, kubeconfig: Path | None = None
+) -> AbstractContextManager[Served]:
+    """`fairlead serve --policies-from-cluster`, as the administrator unless told otherwise."""
     return served(
         folder,
         policies=("--policies-from-cluster",),
-        cluster=("--kubeconfig", str(plane.kubeconfig)),
+        cluster=("--kubeconfig", str(kubeconfig or plane.kubeconfig)),
     )
+
+
+def account(kubectl: Kubectl) -> Path:
+    """A kubeconfig of the webhook's own account, with the rights that the manifests give it."""
+    kubectl("create", "namespace", names.NAMESPACE)
+    kubectl("create", "serviceaccount", names.WEBHOOK, "-n", names.NAMESPACE)
+    kubectl("apply", "-f", "manifests/base/webhook-rights.yaml")
+    token = kubectl("create", "token", names.WEBHOOK, "-n", names.NAMESPACE).strip()
+    config = yaml.safe_load(kubectl.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": token}
+    # Beside the administrator's, for the authority's certificate is named from there.
+    path = kubectl.kubeconfig.with_name("webhook.account")
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+def guide_commands() -> list[list[str]]:
+    """What the guide for admins has them type to let the webhook read policies."""
+    (block,) = re.findall(r"```console\n(\$ kubectl create clusterrole .*?)```", GUIDE, re.DOTALL)
+    lines = block.replace("\\\n", " ").splitlines()
+    return [shlex.split(line.removeprefix("$ kubectl ")) for line in lines]
 
 
 def wait_for_set(server: Served, *texts: str) -> None:
@@ -220,3 +247,28 @@ def test_policies_are_followed_again_after_the_api_server_was_away(
             time.sleep(0.05)
         wait_for_set(server, pool_policy("b"))
         assert pool(server) == "b"
+
+
+def test_the_guide_s_rights_are_enough_and_each_is_needed(
+    plane: ControlPlane, kubectl: Kubectl, tmp_path: Path
+) -> None:
+    """Without them it is not ready, and says which; with list alone it hears of no change."""
+    define(kubectl)
+    create_role, create_binding = guide_commands()
+    (verbs,) = (word for word in create_role if word.startswith("--verb="))
+    with serving(plane, tmp_path, account(kubectl)) as server:
+        for resource in RESOURCES:
+            wait_for_reason(server, "not listed yet", f'cannot list resource "{resource}"')
+        wait_for_reason(server, "give this account list and watch of placementpolicies")
+        kubectl(*[word.replace(verbs, "--verb=list") for word in create_role])
+        kubectl(*create_binding)
+        for resource in RESOURCES:
+            wait_for_reason(server, "loaded at", f'cannot watch resource "{resource}"')
+        kubectl("delete", "clusterrole", create_role[2])
+        kubectl(*create_role)
+        while "cannot" in wait_for_reason(server, "loaded at"):
+            time.sleep(0.05)
+        kubectl("apply", "-f", "-", stdin=pool_policy("a"))
+        wait_for_set(server, pool_policy("a"))
+        kubectl("delete", "pp", "pool")
+        wait_for_set(server)
