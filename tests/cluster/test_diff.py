@@ -1,0 +1,184 @@
+"""`fairlead diff` beside the real API server: live pods, workloads, and the policies it holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.cluster.manifests import SPOT, SPOT_CLASS, pod, template, workload
+from tests.cluster.rooms import NewNamespace, Room, is_stamped
+from webhook import names
+from webhook.cli import fairlead
+from webhook.sandbox.control_plane import ControlPlane
+
+pytest_plugins = [
+    "tests.cluster.webhook_fixtures",
+    "tests.cluster.policy_fixtures",
+    "tests.cluster.run_fixtures",
+]
+
+POOL = "cloud.google.com/gke-nodepool"
+
+
+def policy(name: str, stage: str, spec: str) -> str:
+    """A policy for the pods of a stage in the namespaces of these tests."""
+    return f"""
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {{name: diff-{name}}}
+spec:
+  match:
+    namespaceSelector: {{matchLabels: {{test: diff}}}}
+    podSelector: {{matchLabels: {{stage: {stage}}}}}
+  {spec}
+---"""
+
+
+POLICIES = SPOT_CLASS + policy(
+    "training", "training", "overrides: {capacity: [{class: spot, mode: Constrain}]}"
+)
+OTHERS = (
+    SPOT_CLASS
+    + policy("training", "training", "overrides: {capacity: [{class: spot, mode: Prevent}]}")
+    + policy("alone", "alone", "defaults: {nodeSelector: {zone: a}}")
+    + policy("strict", "strict", f"requirements: {{nodeSelector: {{{POOL}: spot}}}}")
+    + policy("lost", "lost", "overrides: {nodeSelector: {pool: none}}")
+)
+
+
+@pytest.fixture
+def room(run_api: ControlPlane, new_namespace: NewNamespace) -> Room:
+    """A namespace in which the policies apply, in a cluster that serves Runs."""
+    assert run_api
+    return new_namespace({"test": "diff"})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with both sets."""
+    (tmp_path / "old.yaml").write_text(POLICIES)
+    (tmp_path / "new.yaml").write_text(OTHERS)
+    return tmp_path
+
+
+def diff(room: Room, *arguments: str | Path) -> Result:
+    """Call the command for the test's namespace."""
+    where = ("--kubeconfig", room.plane.kubeconfig, "-n", room.name)
+    return CliRunner().invoke(fairlead, ["diff", *map(str, (*arguments, *where))])
+
+
+def told(room: Room, *arguments: str | Path) -> Any:
+    """What it says to programs."""
+    done = diff(room, *arguments, "-o", "json")
+    assert done.exit_code == 1, done.output
+    return json.loads(done.stdout)
+
+
+def changes(found: Any) -> dict[str, tuple[str, list[str], int]]:
+    """By object: what becomes of its pods otherwise, by which policies, and how many they are."""
+    return {
+        each["object"]: (change["change"], change["policies"], each["count"])
+        for change in found["changes"]
+        for each in change["objects"]
+    }
+
+
+def of(stage: str) -> dict[str, str]:
+    """The labels of a pod of that stage, of a run."""
+    return {names.RUN: "r", "stage": stage}
+
+
+@pytest.mark.usefixtures("running")
+def test_live_pods_and_workloads_are_decided_on_under_both_sets(room: Room, folder: Path) -> None:
+    """Moved, rejected, without a node; a workload's pods by its template, once."""
+    room.create(workload("Deployment", "train", template(labels=of("training")), replicas=2))
+    room.create(
+        {
+            "apiVersion": "fairlead.dev/v1alpha1",
+            "kind": "Run",
+            "metadata": {"name": "mnist"},
+            "spec": {
+                "kind": "experiment",
+                "framework": "tensorflow",
+                "template": {
+                    "metadata": {"labels": {"stage": "training"}},
+                    "spec": template()["spec"],
+                },
+                "replicas": {"worker": {"count": 3}},
+            },
+        }
+    )
+    room.create(pod("solo", labels=of("alone")))
+    room.create(pod("stubborn", labels=of("strict"), nodeSelector={POOL: "on-demand"}))
+    room.create(pod("stranded", labels=of("lost")))
+    room.create(pod("nobodys", labels={"stage": "lost"}))
+    room.create(pod("over", labels=of("lost")))
+    room.kubectl(
+        *("patch", "pod", "over", "--subresource=status", "--type=merge"),
+        *("-p", '{"status": {"phase": "Succeeded"}}'),
+    )
+    live = room.wait_for_pods(7)
+    assert sum(map(is_stamped, live)) == 6
+    found = told(room, folder / "old.yaml", folder / "new.yaml")
+    assert changes(found) == {
+        "Deployment/train": ("moved", ["diff-training"], 2),
+        "Run/mnist": ("moved", ["diff-training"], 3),
+        "Pod/solo": ("unplaceable", ["diff-alone"], 1),
+        "Pod/stubborn": ("rejected", ["diff-strict"], 1),
+        "Pod/stranded": ("unplaceable", ["diff-lost"], 1),
+    }
+    assert (found["pods"]["total"], found["pods"]["live"]) == (8, 3)
+    assert (found["pods"]["moved"], found["pods"]["unplaceable"]) == (5, 2)
+    assert found["nodes"] == len(room.kubectl.json("get", "nodes")["items"])
+    (moved,) = (each for each in found["changes"] if each["count"] >= 2)
+    assert moved["new"]["nodes"] < found["nodes"]
+
+
+@pytest.mark.usefixtures("running")
+def test_the_set_that_placed_the_live_pods_changes_nothing_of_them(
+    room: Room, folder: Path
+) -> None:
+    """The engine decides on its own output as before, so the same set is no difference."""
+    room.create(pod("worker", labels=of("training")))
+    (seen,) = room.wait_for_pods(1)
+    assert SPOT in [each["key"] for each in seen["spec"]["tolerations"]]
+    found = diff(room, folder / "old.yaml", folder / "old.yaml")
+    assert found.exit_code == 0, found.output
+    assert "1 pod of runs: all as before" in found.stdout.splitlines()
+
+
+@pytest.fixture
+def kept(policy_api: ControlPlane, room: Room, folder: Path) -> Iterator[Room]:
+    """The room, while the cluster keeps the old set as objects."""
+    assert policy_api
+    room.kubectl("apply", "-f", str(folder / "old.yaml"))
+    yield room
+    room.kubectl("delete", "-f", str(folder / "old.yaml"))
+
+
+def test_what_a_merge_would_change_of_the_cluster(kept: Room, folder: Path) -> None:
+    """Its own policies against those of a folder, for what it runs, and for files."""
+    room = kept
+    room.create(workload("StatefulSet", "train", template(labels=of("training")), replicas=1))
+    found = told(room, "cluster", folder / "new.yaml")
+    assert found["old"]["source"] == "cluster"
+    assert changes(found) == {"StatefulSet/train": ("moved", ["diff-training"], 1)}
+    (folder / "pod.json").write_text(json.dumps(pod("p", labels=of("lost"))))
+    found = told(room, "cluster", folder / "new.yaml", "--pods", folder / "pod.json")
+    assert changes(found) == {"Pod/p": ("unplaceable", ["diff-lost"], 1)}
+    same = diff(room, "cluster", "cluster", "--fail-on", "unplaceable")
+    assert same.exit_code == 0, same.output
+
+
+def test_a_cluster_that_does_not_answer_is_no_difference(folder: Path) -> None:
+    """Exit code 2, with why."""
+    (folder / "kubeconfig").write_text("{}")
+    where = ("--kubeconfig", str(folder / "kubeconfig"))
+    done = CliRunner().invoke(fairlead, ["diff", "cluster", str(folder / "new.yaml"), *where])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ")
