@@ -68,8 +68,8 @@ def remarks(outcome: Outcome) -> Iterator[str]:
     """What else there is to know of the numbers."""
     report = outcome.report
     if report.live:
-        coming = report.total - report.live
-        yield f"{pods(report.live)} live, as they are; {pods(coming)} by the templates of workloads"
+        coming = f"by templates of workloads: {report.total - report.live:,}"
+        yield f"live, decided on as they are: {report.live:,}; {coming}"
     if report.rejected:
         yield f"{pods(report.rejected)} rejected before and after"
     if report.others:

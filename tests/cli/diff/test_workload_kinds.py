@@ -1,0 +1,104 @@
+"""Which kinds of workload are listed, by what an API server says that it serves."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from webhook.cli.diff.workload_kinds import Listed, listed_kinds
+from webhook.errors import ClusterError
+from webhook.kube.client import Client
+
+Json = dict[str, Any]
+
+
+def group(name: str, *versions: str) -> Json:
+    """A group of APIs; the first version is preferred."""
+    served = [{"groupVersion": f"{name}/{version}"} for version in sorted(versions)]
+    return {
+        "name": name,
+        "versions": served,
+        "preferredVersion": {"groupVersion": f"{name}/{versions[0]}"},
+    }
+
+
+def resources(**kinds: str) -> Json:
+    """What one version serves: kinds by resource."""
+    return {
+        "resources": [
+            {"name": name.replace("_", "/"), "kind": kind, "verbs": ["get", "list"]}
+            for name, kind in kinds.items()
+        ]
+    }
+
+
+class Discovery:
+    """Answers by path; what is not there is 404, as from the API server."""
+
+    def __init__(self, **answers: Json) -> None:
+        self.answers: dict[str, Json] = {"/api/v1": resources(pods="Pod"), **answers}
+
+    async def get(self, path: str) -> Json:
+        """The answer."""
+        if path not in self.answers:
+            raise ClusterError(f"GET {path}: not found", status=404)
+        return self.answers[path]
+
+
+def found(answers: Json) -> list[Listed]:
+    """The kinds that are listed."""
+    return asyncio.run(listed_kinds(cast("Client", Discovery(**answers))))
+
+
+def test_kinds_that_make_pods_are_listed_and_no_others() -> None:
+    """No pods, no subresources, no groups of anybody else; no DaemonSets, which nobody moves."""
+    answers = {
+        "/apis": {"groups": [group("apps", "v1"), group("example.com", "v1")]},
+        "/apis/apps/v1": resources(
+            deployments="Deployment", deployments_scale="Deployment", daemonsets="DaemonSet"
+        ),
+        "/apis/example.com/v1": resources(deployments="Deployment"),
+    }
+    assert found(answers) == [Listed("apps/v1", "Deployment", "deployments")]
+
+
+def test_a_kind_is_listed_in_one_version_and_that_is_the_preferred_one() -> None:
+    """A kind that only another version has is listed in that."""
+    answers = {
+        "/apis": {"groups": [group("kubeflow.org", "v1", "v2beta1")]},
+        "/apis/kubeflow.org/v1": resources(tfjobs="TFJob"),
+        "/apis/kubeflow.org/v2beta1": resources(mpijobs="MPIJob", tfjobs="TFJob"),
+    }
+    assert found(answers) == [
+        Listed("kubeflow.org/v1", "TFJob", "tfjobs"),
+        Listed("kubeflow.org/v2beta1", "MPIJob", "mpijobs"),
+    ]
+
+
+def test_a_version_that_is_gone_by_now_is_passed_over() -> None:
+    """Definitions come and go; any other refusal is an error."""
+    assert found({"/apis": {"groups": [group("apps", "v1")]}}) == []
+    with pytest.raises(ClusterError):
+        asyncio.run(listed_kinds(cast("Client", Refusing())))
+
+
+class Refusing(Discovery):
+    """Lets nobody look."""
+
+    async def get(self, path: str) -> Json:
+        """Refuse."""
+        raise ClusterError(f"GET {path}: forbidden", status=403)
+
+
+@pytest.mark.parametrize(
+    ("listed", "namespace", "path"),
+    [
+        (Listed("v1", "ReplicationController", "rcs"), "", "/api/v1/rcs"),
+        (Listed("apps/v1", "Deployment", "ds"), "n", "/apis/apps/v1/namespaces/n/ds"),
+    ],
+)
+def test_paths_are_those_of_the_api(listed: Listed, namespace: str, path: str) -> None:
+    """Of the core group, and of all others."""
+    assert listed.path(namespace) == path
