@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from tests.cluster.tables import columns
 from tests.run.whole_runs import ALL, TENSORFLOW, a_run
 from webhook import names
 from webhook.run.crd import NAME
@@ -100,17 +100,6 @@ def test_kubectl_explain_tells_what_each_field_is(kubectl: Kubectl, field: str) 
 
     words = said[said.index("DESCRIPTION:") + len("DESCRIPTION:") :].split("FIELDS:")[0]
     assert words.strip().endswith(".")
-
-
-def columns(table: str) -> list[dict[str, str]]:
-    """The rows of what kubectl prints, by the headers above them."""
-    head, *rows = table.splitlines()
-    places = [(match.group(), match.start()) for match in re.finditer(r"\S+", head)]
-    ends = [start for _, start in places[1:]] + [None]
-    return [
-        {name: row[start:end].strip() for (name, start), end in zip(places, ends, strict=True)}
-        for row in rows
-    ]
 
 
 @pytest.fixture
