@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import signal
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,6 +76,7 @@ def serving(
     """`fairlead serve --policies-from-cluster`, as the administrator unless told otherwise."""
     return served(
         folder,
+        *("--grace", "0"),
         policies=("--policies-from-cluster",),
         cluster=("--kubeconfig", str(kubeconfig or plane.kubeconfig)),
     )
@@ -160,11 +162,15 @@ def test_the_set_follows_the_objects_of_the_cluster(
 def test_every_field_has_the_hash_of_its_file(
     plane: ControlPlane, kubectl: Kubectl, tmp_path: Path
 ) -> None:
-    """Nothing that the API server does to an object changes what it says."""
+    """Nothing that the API server does to an object changes what it says; and it ends well."""
     define(kubectl)
     kubectl("apply", "-f", "-", stdin=EVERYTHING)
     with serving(plane, tmp_path) as server:
         wait_for_set(server, EVERYTHING)
+        server.process.send_signal(signal.SIGTERM)
+        code, messages = server.end()
+    assert code == 0
+    assert not any("Traceback" in message for message in messages)
 
 
 def test_a_set_that_is_none_leaves_the_last_good_one(
