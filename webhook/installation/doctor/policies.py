@@ -48,7 +48,7 @@ _IN_CLUSTER = _Place(
     "the cluster has no definitions of policies: the webhook takes them from there",
     "kubectl apply --server-side -f manifests/crds",
     "mend it, or the object that it names",
-    "kubectl get fairlead -o yaml",
+    "kubectl get placementpolicies,capacityclasses -o yaml",
     "the log of the webhook has them all",
 )
 
