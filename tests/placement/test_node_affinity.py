@@ -106,6 +106,29 @@ def test_a_conjunction_that_would_explode_is_refused() -> None:
         node_affinity.narrowed(many, others)
 
 
+@pytest.mark.parametrize(
+    ("terms", "expressions", "parts"), [(60, 1, 6), (1, 8_000, 2), (1000, 1, 1), (2, 5, 512)]
+)
+def test_what_was_not_refused_is_not_refused_when_it_comes_back(
+    terms: int, expressions: int, parts: int
+) -> None:
+    """The API server may ask again about our own output; as far as there is output at all."""
+    own: list[Term] = [
+        {
+            "matchExpressions": [
+                {"key": f"k{i}-{j}", "operator": "Exists"} for j in range(expressions)
+            ]
+        }
+        for i in range(terms)
+    ]
+    condition: list[Term] = [
+        {"matchExpressions": [{"key": f"l{i}", "operator": "Exists"}]} for i in range(parts)
+    ]
+    once = node_affinity.narrowed(own, condition)
+    assert len(once) == terms * parts
+    assert node_affinity.narrowed(once, condition) == once
+
+
 def test_terms_that_are_few_and_huge_are_refused_too() -> None:
     """A pod of 1.5 MiB holds tens of thousands of expressions, and each would be multiplied."""
     huge: Term = {
@@ -114,5 +137,5 @@ def test_terms_that_are_few_and_huge_are_refused_too() -> None:
     others: list[Term] = [
         {"matchExpressions": [{"key": f"l{i}", "operator": "Exists"}]} for i in range(2)
     ]
-    with pytest.raises(node_affinity.TooManyTerms, match="20000 requirements, over 16384"):
+    with pytest.raises(node_affinity.TooManyTerms, match="20002 requirements, over 16384"):
         node_affinity.narrowed([huge], others)

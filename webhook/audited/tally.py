@@ -25,7 +25,7 @@ class Record(NamedTuple):
     namespace: str
     policy: str
     outcome: Outcome
-    count: int = 1
+    pods: int = 1
     pod: str = ""
     reason: str = ""
 
@@ -55,7 +55,7 @@ def tally(records: Iterable[Record]) -> Sequence[Row]:
     for each in records:
         key = (each.namespace, each.policy)
         row = rows.setdefault(key, Row(*key))
-        setattr(row, each.outcome, getattr(row, each.outcome) + each.count)
+        setattr(row, each.outcome, getattr(row, each.outcome) + each.pods)
         if each.outcome == "same":
             continue
         for text, examples in ((each.pod, row.pods), (each.reason, row.reasons)):

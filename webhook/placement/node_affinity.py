@@ -32,13 +32,24 @@ class TooManyTerms(FairleadError):
         super().__init__(f"required node affinity would come to {count} {what}, over {limit}")
 
 
-def _check_size(terms: Sequence[Term], condition: Sequence[Term]) -> None:
-    count = len(terms) * len(condition)
+def _check_size(
+    kept: Sequence[Term], multiplied: Sequence[Term] = (), condition: Sequence[Term] = ()
+) -> None:
+    """Raises TooManyTerms if these could come to more: those kept, and those that are multiplied.
+
+    What passes here passes when it comes back as terms that are all kept.
+    """
+    count = len(kept) + len(multiplied) * len(condition)
     if count > MAX_TERMS:
         raise TooManyTerms(count, "terms", MAX_TERMS)
-    requirements = sum(len(term.get("matchExpressions") or ()) for term in terms) * len(condition)
+    requirements = _requirements(kept) + _requirements(multiplied) * len(condition)
+    requirements += _requirements(condition) * len(multiplied)
     if requirements > MAX_REQUIREMENTS:
         raise TooManyTerms(requirements, "requirements", MAX_REQUIREMENTS)
+
+
+def _requirements(terms: Sequence[Term]) -> int:
+    return sum(len(term.get("matchExpressions") or ()) for term in terms)
 
 
 def is_empty(term: Term) -> bool:
@@ -90,13 +101,15 @@ def narrowed(terms: Sequence[Term], condition: Sequence[Term]) -> list[Term]:
 
     Raises TooManyTerms.
     """
-    _check_size(terms, condition)
+    # Before each is looked at, which costs as much.
+    _check_size(terms)
+    stays = [is_empty(term) or implies(term, condition) for term in terms]
+    kept = [term for term, as_it_is in zip(terms, stays, strict=True) if as_it_is]
+    multiplied = [term for term, as_it_is in zip(terms, stays, strict=True) if not as_it_is]
+    _check_size(kept, multiplied, condition)
     result: list[Term] = []
-    for term in terms:
-        if is_empty(term) or implies(term, condition):
-            products: list[Term] = [term]
-        else:
-            products = [both(term, part) for part in condition]
+    for term, as_it_is in zip(terms, stays, strict=True):
+        products: list[Term] = [term] if as_it_is else [both(term, part) for part in condition]
         result.extend(product for product in products if product not in result)
     return result
 
