@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.comparison.worlds import NODES, TAINT
@@ -47,7 +47,11 @@ def test_nodes_that_are_named_are_told_apart() -> None:
     assert Roster(NODES).of(placement(affinity=affinity)).admitted == 1
 
 
-@settings(deadline=None, max_examples=80)
+@settings(
+    deadline=None,
+    max_examples=80,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 @given(st.lists(drawn_pods(), min_size=1, max_size=3), st.lists(drawn_nodes(), max_size=8))
 def test_the_numbers_are_those_of_looking_at_every_node(
     pods: list[dict[str, Any]], drawn: list[dict[str, Any]]

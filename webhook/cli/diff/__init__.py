@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -183,11 +182,13 @@ def _notes(gathered: Gathered) -> None:
 
 
 def _print(outcome: Outcome, output: str) -> None:
+    import orjson
+
     from webhook.cli.diff import document, markdown, text
 
     if output == "json":
         found = document.document(outcome)
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
     elif output == "markdown":
         click.echo(markdown.document(outcome), nl=False)
     else:
