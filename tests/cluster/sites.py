@@ -25,6 +25,8 @@ from webhook.sandbox.readiness import wait_until
 
 Json = dict[str, Any]
 NAMESPACE = "fairlead-system"
+# Options of `fairlead uninstall`: with them nothing is kept for the next installation.
+EVERYTHING = ("--delete-runs", "--delete-policies")
 WEBHOOK = "install-webhook"
 POLICIES = """
 apiVersion: fairlead.dev/v1alpha1
@@ -68,8 +70,8 @@ class Site:
         return result
 
     def uninstall(self, *options: str) -> Result:
-        """`fairlead uninstall`, Runs included; it has to succeed."""
-        result = self.run("uninstall", "--yes", "--delete-runs", *options)
+        """`fairlead uninstall`, Runs and policies included; it has to succeed."""
+        result = self.run("uninstall", "--yes", *EVERYTHING, *options)
         assert result.exit_code == 0, result.output
         return result
 

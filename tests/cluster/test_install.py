@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.rooms import is_stamped
-from tests.cluster.sites import NAMESPACE, Site, build
+from tests.cluster.sites import NAMESPACE, POLICIES, Site, build
 from webhook import names
 from webhook.errors import InvalidDocuments
 from webhook.installation.choices import Choices, adapted, configuration_of
@@ -179,8 +179,9 @@ def leftovers(site: Site) -> list[str]:
 
 
 def test_uninstall_leaves_what_it_says(installed: Site) -> None:
-    """Runs and their definition, unless they are to go too; what is somebody else's, always."""
+    """Definitions and their objects, unless they are to go too; what is somebody else's, always."""
     site = installed
+    site.kubectl("apply", "-f", "-", stdin=POLICIES)
     site.kubectl("create", "secret", "generic", names.AUTHORITY_SECRET, "-n", NAMESPACE)
     mine = ("configmap", "mine", "-n", NAMESPACE)
     site.kubectl("create", *mine)
@@ -188,15 +189,23 @@ def test_uninstall_leaves_what_it_says(installed: Site) -> None:
     assert site.configuration()
     done = site.run("uninstall", "--yes")
     assert done.exit_code == 0
-    runs, namespace = "CustomResourceDefinition runs.fairlead.dev", f"Namespace {NAMESPACE}"
+    runs, policies, classes = (
+        f"CustomResourceDefinition {name}.fairlead.dev"
+        for name in (names.RUNS, names.PLACEMENT_POLICIES, names.CAPACITY_CLASSES)
+    )
+    namespace = f"Namespace {NAMESPACE}"
     assert f"left: ConfigMap {NAMESPACE}/mine, and so the namespace: not Fairlead's" in done.stdout
     assert f"left: {runs}, and every Run" in done.stdout
-    assert leftovers(site) == sorted([runs, namespace])
+    for kept in (policies, classes):
+        assert f"left: {kept}, and every object of it" in done.stdout
+    assert leftovers(site) == sorted([runs, policies, classes, namespace])
+    assert "pool" in site.kubectl("get", "placementpolicies")
     site.kubectl("get", *mine)
     # No pod is refused, nor placed.
     assert not is_stamped(site.create_pod("free", run="r"))
     site.kubectl("delete", *mine)
-    assert site.uninstall().stdout == f"deleted {runs}\ndeleted {namespace}\n"
+    deleted = [runs, policies, classes, namespace]
+    assert site.uninstall().stdout == "".join(f"deleted {each}\n" for each in deleted)
     assert leftovers(site) == []
     nothing = site.run("uninstall", "--yes")
     assert nothing.stdout == "there was nothing of Fairlead's to delete\n"

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Also delete the definition of Runs, and with it every Run and all that it owns.",
 )
+@click.option(
+    "--delete-policies",
+    is_flag=True,
+    help="Also delete the definitions of policies and capacity classes, and with them all of these "
+    "that are objects of the cluster.",
+)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.option(
     "--timeout",
@@ -36,6 +42,7 @@ if TYPE_CHECKING:
 @output_option("What to print. Progress goes to stderr.")
 def command(
     delete_runs: bool,
+    delete_policies: bool,
     yes: bool,
     timeout: float,
     kubeconfig: Path | None,
@@ -47,13 +54,14 @@ def command(
     The webhook configuration goes first, and nothing else before the API server has forgotten it:
     no pod is refused on the way. Then all objects of the manifests, the certificates' Secrets and
     the namespace, unless something of somebody else's is in it. Runs and their definition stay,
-    with --delete-runs they go. Pods keep their placement. The policies in the ConfigMap go too:
+    with --delete-runs they go; so do policies and classes that are objects of the cluster, with
+    --delete-policies. Pods keep their placement. The policies in the ConfigMap go too:
     `kubectl -n fairlead-system get configmap fairlead-policies -o yaml` saves them.
 
     \b
     Examples:
       fairlead uninstall
-      fairlead uninstall --yes --delete-runs
+      fairlead uninstall --yes --delete-runs --delete-policies
 
     \b
     Exit codes:
@@ -61,11 +69,12 @@ def command(
       1  not, or not asked for: nobody said yes
       2  wrong usage
     """
-    asyncio.run(_run(delete_runs, yes, timeout, kubeconfig, context, output))
+    asyncio.run(_run(delete_runs, delete_policies, yes, timeout, kubeconfig, context, output))
 
 
 async def _run(
     delete_runs: bool,
+    delete_policies: bool,
     yes: bool,
     timeout: float,  # noqa: ASYNC109  (of several waits together)
     kubeconfig: Path | None,
@@ -82,6 +91,7 @@ async def _run(
         version = await client.get("/version")
         if not yes:
             runs = ", every Run with all that it owns," if delete_runs else ""
+            runs += ", every policy and class in the cluster," if delete_policies else ""
             click.confirm(
                 f"Delete Fairlead{runs} and its policies in the ConfigMap "
                 f"{names.NAMESPACE}/{names.POLICIES_CONFIG_MAP} "
@@ -90,7 +100,12 @@ async def _run(
                 err=True,
             )
         found = await uninstall(
-            client, every_key(), Patience(timeout), Lines(sys.stderr), delete_runs=delete_runs
+            client,
+            every_key(),
+            Patience(timeout),
+            Lines(sys.stderr),
+            delete_runs=delete_runs,
+            delete_policies=delete_policies,
         )
     if output == "json":
         document = {"deleted": [str(key) for key in found.deleted], "left": list(found.left)}

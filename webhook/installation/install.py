@@ -99,7 +99,7 @@ class Installer:
                 states = {each["type"]: each["status"] for each in conditions or ()}
                 return "" if states.get("Established") == "True" else f"{key} is not served yet"
 
-            await self._patience.until("the API of Runs", missing)
+            await self._patience.until("the API of Runs and policies", missing)
 
     async def _apply(self, key: Key, wanted: Json, *, own_policies: bool) -> None:
         if key.name == names.POLICIES_CONFIG_MAP and not own_policies:

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 _NAMESPACE: Final = key_of("Namespace", names.NAMESPACE)
 _RUNS: Final = key_of(CRD, f"{names.RUNS}.{names.GROUP}")
+_POLICIES: Final = tuple(
+    key_of(CRD, f"{resource}.{names.GROUP}")
+    for resource in (names.PLACEMENT_POLICIES, names.CAPACITY_CLASSES)
+)
 # What the programs make beside the manifests, or cert-manager for them. By such names they are
 # ours.
 _SECRETS: Final = (
@@ -64,14 +68,15 @@ async def uninstall(
     progress: Progress,
     *,
     delete_runs: bool = False,
+    delete_policies: bool = False,
     probe_in: str = "default",
 ) -> Left:
     """Delete those of `keys` that are there and ours, and what the programs have made.
 
     The guards go first and then the webhook configuration, and nothing else goes before the API
     server has forgotten it: until then a pod of a run would be refused for want of an answer. The
-    definition of Runs stays, and with it every Run, unless `delete_runs`. Raises ClusterError, and
-    NotInTime.
+    definition of Runs stays, and with it every Run, unless `delete_runs`; those of policies and
+    classes stay with their objects, unless `delete_policies`. Raises ClusterError, and NotInTime.
     """
     doomed = sorted(keys)
     deleted: list[Key] = []
@@ -90,7 +95,7 @@ async def uninstall(
         await away(key for key in doomed if key.kind.name == "Deployment")
         await patience.until("the end of Fairlead's pods", lambda: _running(client))
     with progress.step("deleting the rest"):
-        late = {_NAMESPACE, _RUNS}
+        late = {_NAMESPACE, _RUNS, *_POLICIES}
         early = {*deleted, *late}
         await away(key for key in reversed(doomed) if key not in early)
         for name in _SECRETS:
@@ -100,17 +105,28 @@ async def uninstall(
         await _delete_lease(client)
         if delete_runs:
             await away([_RUNS])
+        if delete_policies:
+            await away(_POLICIES)
         left = await _others(client)
         if not left:
             await away([_NAMESPACE])
         for key in late:
             await patience.until(f"the end of {key}", partial(ended, client, key))
-    if await read(client, _RUNS.path):
-        left.append(
-            f"{_RUNS}, and every Run: they stay for the next installation (--delete-runs deletes "
-            "them, with all that they own)"
-        )
-    return Left(deleted, left)
+    return Left(deleted, [*left, *await _kept(client)])
+
+
+async def _kept(client: Client) -> list[str]:
+    """The definitions that are there still, each with what would take it away."""
+    words = {
+        _RUNS: "every Run: they stay for the next installation (--delete-runs deletes them, with "
+        "all that they own)",
+        **dict.fromkeys(
+            _POLICIES,
+            "every object of it: they stay for the next installation (--delete-policies deletes "
+            "them)",
+        ),
+    }
+    return [f"{key}, and {what}" for key, what in words.items() if await read(client, key.path)]
 
 
 async def _forgotten(client: Client, key: Key, patience: Patience, probe_in: str) -> None:
