@@ -123,3 +123,24 @@ def test_rules_and_limits_stand_where_their_class_does() -> None:
     ]
     assert "x-kubernetes-validations" not in low
     assert high["properties"]["list"]["maxItems"] == low["properties"]["list"]["maxItems"] == 5
+
+
+def test_a_rule_may_be_about_the_items_of_one_list() -> None:
+    """The same class stands elsewhere without it, and keeps the rules of its own."""
+    items = {"type": "array", "items": {"$ref": "#/$defs/Part"}}
+    definitions = {
+        "Part": {"type": "object", "properties": {"a": {"type": "string"}}},
+        "Whole": {"type": "object", "properties": {"some": items, "others": items}},
+    }
+    rules = {
+        "Part": (Rule("has(self.a)", "of the class: nothing"),),
+        "Whole.some": (Rule("true", "of the list: nothing"),),
+    }
+
+    fields = Structural(definitions, rules, {}).definition("Whole")["properties"]
+    some, others = (
+        [rule["message"] for rule in fields[field]["items"]["x-kubernetes-validations"]]
+        for field in ("some", "others")
+    )
+    assert some == ["of the class: nothing", "of the list: nothing"]
+    assert others == ["of the class: nothing"]

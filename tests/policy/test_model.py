@@ -203,3 +203,27 @@ def test_the_known_kinds_are_the_two_models() -> None:
         "PlacementPolicy": "PlacementPolicy",
         "CapacityClass": "CapacityClass",
     }
+
+
+@pytest.mark.parametrize(
+    ("spec", "at"),
+    [
+        ({"exclude": [{"roles": ["ps"]}] * 65, **SOMETHING}, "spec.exclude"),
+        ({"defaults": {"labels": {f"k{n}": "v" for n in range(65)}}}, "spec.defaults.labels"),
+        ({"overrides": {"tolerations": [{"key": "a"}] * 65}}, "spec.overrides.tolerations"),
+    ],
+)
+def test_a_policy_has_no_more_than_the_api_server_could_judge(
+    spec: dict[str, Any], at: str
+) -> None:
+    """A file and an object have the same limits."""
+    [(where, said)] = errors(PlacementPolicy, policy(spec))
+
+    assert (where, said.partition(" not ")[2]) == (at, "65")
+
+
+def test_a_class_has_64_shapes_at_most() -> None:
+    """As many as an object may have."""
+    [(where, _)] = errors(CapacityClass, capacity_class({"nodes": [{"labels": {"a": "b"}}] * 65}))
+
+    assert where == "spec.nodes"
