@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import TypeVar
 
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import seed as seeded
 from hypothesis import strategies as st
 
 T = TypeVar("T")
 
 
-def drawn(strategy: st.SearchStrategy[T], count: int) -> list[T]:
-    """So many values of the strategy; fewer only if it has no more. Nothing is ever shrunk."""
+def drawn(strategy: st.SearchStrategy[T], count: int, seed: int | None = None) -> list[T]:
+    """So many values of the strategy; fewer only if it has no more. Nothing is ever shrunk.
+
+    With a seed they are the same ones each time.
+    """
     found: list[T] = []
 
     @settings(
@@ -25,5 +29,7 @@ def drawn(strategy: st.SearchStrategy[T], count: int) -> list[T]:
     def collect(value: T) -> None:
         found.append(value)
 
+    if seed is not None:
+        collect = seeded(seed)(collect)
     collect()
     return found

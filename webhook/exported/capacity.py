@@ -82,14 +82,12 @@ def _drops(variables: dict[str, str], number: int, hard: Sequence[tuple[int, Cap
         name = f"drop{number}_{nth}"
         quoted = cel.text(key)
         earlier = cel.texts(keys[:nth])
-        trial = (
+        variables[f"trial{number}_{nth}"] = (
             f"{var('own_selector')}.transformMap(k, v, k == {quoted} || "
             f"(k in {earlier} && !(k in {before})), v)"
         )
-        gone = (
-            f"{quoted} in {var('own_selector')} && size({var(f'shape{number}')}) > 0 && "
-            f"!{satisfiable(var(f'shape{number}'), trial)}"
-        )
+        left = satisfiable(var(f"shape{number}"), var(f"trial{number}_{nth}"))
+        gone = f"{quoted} in {var('own_selector')} && size({var(f'shape{number}')}) > 0 && !{left}"
         variables[name] = f"{before} + ({gone} ? [{quoted}] : [])"
         before = var(name)
     return f"drop{number}_{len(keys) - 1}"

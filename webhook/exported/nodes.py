@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.exported import cel
 from webhook.exported.cel import Check, Piece, every, flat, given, text, var
-from webhook.exported.nodes_cel import empty, narrowed, possible, satisfiable
+from webhook.exported.nodes_cel import empty, kept, narrowed, possible, satisfiable
 from webhook.exported.plain import message
 from webhook.exported.wanted import standing
 from webhook.placement import node_affinity
@@ -28,6 +28,13 @@ _OWN: Final = {
     "named": "variables.own_terms.map(t, t.?matchExpressions.orValue([]).map(e, e.key)).flatten()",
 }
 _PATH: Final = f"/spec/affinity/nodeAffinity/{REQUIRED}"
+# Products of the pod's own required terms and the policies': what an author may have the API server
+# work out for each pod. The webhook takes 1,024.
+_MOST: Final = 64
+_MANY: Final = (
+    f"fairlead: required node affinity would come to over {_MOST} terms with what policies "
+    "demand, more than exported policies work out; give it fewer terms"
+)
 _LEFT: Final = (
     "fairlead: the policies' overrides and requirements leave no node beside what the pod says of "
     "nodes in nodeSelector and required affinity"
@@ -49,9 +56,16 @@ def pieces(
     variables["free"] = f"{var('own_selector')}.transformMap(k, v, !(k in {var('dropped')}), v)"
     variables |= applies.variables
     variables |= _hard(wishes, members, required, chosen)
+    variables |= _judgements(members, required)
     variables["judged"] = _judged(members, required)
     variables["apply"] = every(
-        [f"!{var('bound')}", var("own_possible"), var("judged"), var("hard_possible")]
+        [
+            f"!{var('bound')}",
+            var("own_possible"),
+            var("few"),
+            var("judged"),
+            var("hard_possible"),
+        ]
     )
     variables |= _soft(members, required, chosen)
     return Piece(variables, list(_operations()), list(_checks(members, required)))
@@ -118,8 +132,10 @@ def _hard(
         last = var(name)
     found["hard_terms"] = last
     both = f"{var('own_required')} && size({var('hard_terms')}) > 0"
+    multiplied = f"{var('own_terms')}.filter(t, !({kept('t', var('hard_terms'))}))"
+    found["few"] = f"size({multiplied}) * size({var('hard_terms')}) <= {_MOST}"
     found["base_terms"] = (
-        f"({both} ? {narrowed(var('own_terms'), var('hard_terms'))} : "
+        f"({both} && {var('few')} ? {narrowed(var('own_terms'), var('hard_terms'))} : "
         f"{var('own_required')} ? {var('own_terms')} : {var('hard_terms')})"
     )
     found["own_possible"] = _possible(var("own_required"), var("own_terms"), var("own_selector"))
@@ -155,42 +171,51 @@ def _possible(asked: str, terms: str, selector: str) -> str:
     return f"(!{asked} || {satisfiable(terms, selector)})"
 
 
-def _judgements(
-    members: Sequence[Wanted], required: Sequence[Wanted]
-) -> Iterator[tuple[Wanted, str]]:
-    """For each requirement whether the pod's own word leaves it a node."""
+def _judgements(members: Sequence[Wanted], required: Sequence[Wanted]) -> dict[str, str]:
+    """A variable for each requirement: whether the pod's own word leaves it a node."""
     own, terms = var("own_selector"), var("own_terms")
-    for one in (*members, *required):
+    found: dict[str, str] = {}
+    for number, one in enumerate(_requirements(members, required)):
         wish = one.wish
-        if wish.part != "requirements":
-            continue
         if isinstance(wish, MemberWish):
             key, value = text(wish.key), text(str(wish.value))
-            added = _with(own, cel.entry(wish.key, wish.value))
-            left = _possible(var("own_required"), terms, added)
-            yield one, f"({key} in {own} ? {own}[{key}] == {value} : {left})"
+            found[f"asked{number}"] = _with(own, cel.entry(wish.key, wish.value))
+            left = _possible(var("own_required"), terms, var(f"asked{number}"))
+            found[f"judged{number}"] = f"({key} in {own} ? {own}[{key}] == {value} : {left})"
         elif isinstance(wish, RequiredWish):
             condition = cel.data(wish.terms)
             both = satisfiable(narrowed(terms, condition), own)
             alone = satisfiable(condition, own)
-            yield one, f"({var('own_required')} ? {both} : {alone})"
+            found[f"judged{number}"] = (
+                f"(!{var('few')} || ({var('own_required')} ? {both} : {alone}))"
+            )
+    return found
+
+
+def _requirements(members: Sequence[Wanted], required: Sequence[Wanted]) -> list[Wanted]:
+    return [one for one in (*members, *required) if one.wish.part == "requirements"]
 
 
 def _judged(members: Sequence[Wanted], required: Sequence[Wanted]) -> str:
     return every(
-        f"(!{cel.policy(one.at)} || {holds})" for one, holds in _judgements(members, required)
+        f"(!{cel.policy(one.at)} || {var(f'judged{number}')})"
+        for number, one in enumerate(_requirements(members, required))
     )
 
 
 def _checks(members: Sequence[Wanted], required: Sequence[Wanted]) -> Iterator[Check]:
-    for one, holds in _judgements(members, required):
+    for number, one in enumerate(_requirements(members, required)):
         wish = one.wish
         reason = "leaves no node beside what the pod says"
         if isinstance(wish, MemberWish):
             reason = f"must be {text(str(wish.value))}; the pod says otherwise"
         asked = f"{cel.policy(one.at)} && {var('own_possible')}"
-        yield Check(f"!({asked}) || {holds}", message(wish, reason))
-    yield Check(f"{var('bound')} || !{var('own_possible')} || {var('hard_possible')}", _LEFT)
+        yield Check(f"!({asked}) || {var(f'judged{number}')}", message(wish, reason))
+    yield Check(f"{var('bound')} || {var('few')}", _MANY)
+    yield Check(
+        f"{var('bound')} || !{var('own_possible')} || !{var('few')} || {var('hard_possible')}",
+        _LEFT,
+    )
 
 
 def _soft(

@@ -19,6 +19,13 @@ def empty(term: str) -> str:
     return f"(size({_EXPRESSIONS.format(term)}) == 0 && size({_FIELDS.format(term)}) == 0)"
 
 
+def kept(term: str, condition: str) -> str:
+    """Whether the term stays as it is beside the condition: it is empty, or implies it."""
+    own = _EXPRESSIONS.format(term)
+    implied = f"{condition}.exists(h, h.matchExpressions.all(e, e in {own}))"
+    return f"{empty(term)} || {implied}"
+
+
 def narrowed(terms: str, condition: str) -> str:
     """`terms` AND `condition`, by the cross product; what implies the condition stays as it is."""
     own = _EXPRESSIONS.format("t")
@@ -27,9 +34,8 @@ def narrowed(terms: str, condition: str) -> str:
         '(has(t.matchFields) ? dyn({"matchExpressions": dyn(' + both + '), "matchFields": '
         'dyn(t.matchFields)}) : dyn({"matchExpressions": dyn(' + both + ")}))"
     )
-    implied = f"{condition}.exists(h, h.matchExpressions.all(e, e in {own}))"
     return (
-        f"{terms}.map(t, {empty('t')} || {implied} ? [dyn(t)] : "
+        f"{terms}.map(t, {kept('t', condition)} ? [dyn(t)] : "
         f"{condition}.map(h, {product})).flatten().distinct()"
     )
 

@@ -1,0 +1,268 @@
+"""Thousands of random pods, through the real webhook and through the exported policies."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.cluster import exported as export
+from tests.cluster.conftest import StartControlPlane
+from tests.cluster.differential import (
+    DEFAULT_CLASS,
+    NODE,
+    NODE_USER,
+    OVERHEAD,
+    PRIORITIES,
+    WITHOUT,
+    comparable,
+)
+from tests.cluster.dry_runs import Answer, dry_runs
+from tests.cluster.rooms import ADMINISTRATOR, Running
+from tests.exported.sets import SETS
+from tests.fuzz.additions import ODD, SOUND, at
+from tests.fuzz.drawn import drawn
+from tests.fuzz.pods import added, whole_pods
+from tests.fuzz.policies import RUNTIME_CLASS, policy_documents
+from tests.fuzz.world import POLICIES, PROVIDER
+from tests.laws.strategies import CLASSES, REQUIRED, document
+from webhook import names
+from webhook.errors import FairleadError
+from webhook.placement import node_affinity
+from webhook.placement import pod as pod_of
+from webhook.policy.load import load
+from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.webhook import start_webhook
+from webhook.server.folder import read_folder
+
+Json = export.Json
+PODS = int(os.environ.get("FAIRLEAD_EXPORT_PODS", "2400"))
+# Another one tries other pods and other policies.
+SEED = int(os.environ.get("FAIRLEAD_EXPORT_SEED", "6"))
+RANDOM_SETS = 8
+# A namespace of either kind for each side, with the same labels.
+WEBHOOK = {"ml-team": {"tier": "batch"}, "whole-team": {names.PLACE: "all", names.KIND: "core"}}
+EXPORTED = {name.replace("team", "else"): labels for name, labels in WEBHOOK.items()}
+PROBE: Json = {
+    "metadata": {"name": "probe", "labels": {names.RUN: "probe"}},
+    "spec": {"containers": [{"name": "main", "image": "example.invalid/none"}]},
+}
+_NODE_FIELDS = ("nodeSelector", "affinity", "tolerations")
+
+
+class Case(NamedTuple):
+    """A pod, the set in force, and the answers without us, by the webhook, by the export.
+
+    `ours`: whether it belongs to a run, by its own mark or its namespace's.
+    """
+
+    sent: Json
+    text: str
+    without: Answer
+    by_webhook: Answer
+    by_export: Answer
+    ours: bool
+
+    def examine(self) -> str:
+        """Hold the two ways against each other; tell what became of the pod."""
+        assert self.by_export.status < 500 or self.without.status >= 500, self.by_export.message
+        if not self.without.accepted:
+            assert not self.by_export.accepted
+            return "refused either way"
+        if self.ours and self.asks() and not self.left_alone():
+            assert not self.by_export.accepted
+            return "asks for capacity: refused by the export alone"
+        assert self.by_export.accepted == self.by_webhook.accepted
+        if not self.by_export.accepted:
+            assert self.by_export.status == self.by_webhook.status == 403, self.by_export.message
+            return "rejected"
+        one, other = (unstamped(a.body) for a in (self.by_webhook, self.by_export))
+        own = pod_of.read(self.without.body)
+        if not node_affinity.satisfiable(own.required, own.node_selector):
+            for spec in (one["spec"], other["spec"]):
+                for field in _NODE_FIELDS:
+                    spec.pop(field, None)
+            assert one == other
+            return "no node before us"
+        assert one == other
+        return "unchanged" if one == unstamped(self.without.body) else "placed"
+
+    def asks(self) -> bool:
+        """Whether the pod's author asks for capacity."""
+        annotations = self.without.body["metadata"].get("annotations", {})
+        return bool(annotations.get(names.CAPACITY, "").strip())
+
+    def left_alone(self) -> bool:
+        """Whether the pod is its node's, or a DaemonSet's: by the webhook's stamp."""
+        annotations = self.by_webhook.body["metadata"].get("annotations", {})
+        return '"leftAlone":' in annotations.get(names.PLACEMENT, "")
+
+    def __str__(self) -> str:
+        answers = (self.without, self.by_webhook, self.by_export)
+        return "\n".join(
+            (
+                f"pod: {json.dumps(self.sent)}",
+                f"policies: {self.text}",
+                *(f"{answer.status} {json.dumps(answer.body)}" for answer in answers),
+            )
+        )
+
+
+def unstamped(pod: Json) -> Json:
+    """The pod as two can be compared, and without the stamp, which says another thing."""
+    pod = json.loads(json.dumps(comparable(pod)))
+    # Conditions have times.
+    del pod["status"]
+    annotations = pod["metadata"].get("annotations", {})
+    annotations.pop(names.PLACEMENT, None)
+    if not annotations:
+        pod["metadata"].pop("annotations", None)
+    return pod
+
+
+@pytest.fixture
+def plane(start_control_plane: StartControlPlane) -> ControlPlane:
+    """An API server with namespaces and PriorityClasses of this test's own."""
+    plane = start_control_plane(Settings(components=("etcd", "kube-apiserver")))
+    for name, labels in {WITHOUT: {}, **WEBHOOK, **EXPORTED}.items():
+        plane.create_namespace(name, labels)
+    for name, (value, preemption) in PRIORITIES.items():
+        plane.api.create(
+            "/apis/scheduling.k8s.io/v1/priorityclasses",
+            {
+                "metadata": {"name": name},
+                "value": value,
+                "preemptionPolicy": preemption,
+                "globalDefault": name == DEFAULT_CLASS,
+            },
+        )
+    plane.api.create(
+        "/apis/node.k8s.io/v1/runtimeclasses",
+        {"metadata": {"name": RUNTIME_CLASS}, "handler": "h", "overhead": {"podFixed": OVERHEAD}},
+    )
+    return plane
+
+
+def user(pod: Json) -> str:
+    """Who creates the pod: its node, the DaemonSet controller, or somebody else."""
+    owners = pod["metadata"].get("ownerReferences") or [{}]
+    if owners[0].get("kind") == "DaemonSet":
+        return names.DAEMON_SET_CONTROLLER
+    annotations = pod["metadata"].get("annotations") or {}
+    mirror = names.MIRROR_POD in annotations and pod["spec"].get("nodeName") == NODE
+    return NODE_USER if mirror else ADMINISTRATOR
+
+
+def shipped() -> Iterator[str]:
+    """Each folder of policies/, beside the classes of one provider."""
+    classes = (POLICIES / PROVIDER.strip("/")).read_text()
+    for folder in sorted(POLICIES.iterdir()):
+        if folder.is_dir() and folder.name != "capacity":
+            files = [content.decode() for content in read_folder(folder).values()]
+            yield "\n---\n".join([*files, classes])
+
+
+def random_sets() -> Iterator[str]:
+    """Of random policies as many in a set as can be exported together."""
+    for documents in drawn(policy_documents(most=6), RANDOM_SETS, SEED):
+        kept: list[Json] = [*CLASSES]
+        for one in documents:
+            try:
+                export.exported(_text([*kept, one]), EXPORTED, DEFAULT_CLASS)
+            except FairleadError:
+                continue
+            kept.append(one)
+        yield _text(kept)
+
+
+def _text(documents: Sequence[Json]) -> str:
+    return "\n---\n".join(map(json.dumps, documents))
+
+
+def cases(plane: ControlPlane, running: Running, pods: Sequence[Json]) -> Iterator[Case]:
+    """All pods, a part of them under each of the sets."""
+    texts = [*shipped(), *SETS, *random_sets()]
+    size = len(pods) // len(texts)
+    sides = list(zip(WEBHOOK, EXPORTED, strict=True))
+    for number, text in enumerate(texts):
+        export.apply(plane, export.exported(text, EXPORTED, DEFAULT_CLASS), "ml-else", PROBE)
+        _serve(text, running)
+        part = pods[number * size : (number + 1) * size]
+        answers = dry_runs(plane, part, lambda nth: (WITHOUT, *sides[nth % 4 == 3]), user)
+        for nth, (sent, answered) in enumerate(zip(part, answers, strict=True)):
+            marked = names.RUN in (sent["metadata"].get("labels") or {})
+            without, by_webhook, by_export = answered
+            yield Case(sent, text, without, by_webhook, by_export, marked or nth % 4 == 3)
+
+
+def _serve(text: str, running: Running) -> None:
+    draft = running.policies.with_suffix(".draft")
+    draft.write_text(text)
+    draft.replace(running.policies / "p.yaml")
+    wanted = load({"p.yaml": text.encode()}).policies.hash[:12]
+    while wanted not in running.readiness()["policies"]["reason"]:
+        pass
+
+
+def test_exported_policies_do_with_pods_what_the_webhook_does(
+    plane: ControlPlane, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """But for what docs/guides/without-a-webhook.md says is different."""
+    folder = tmp_path / "policies"
+    folder.mkdir()
+    pods = drawn(whole_pods(*SOUND, *SOUND, *ODD, most=4, run=False), PODS, SEED)
+    for number, pod in enumerate(pods):
+        # The API server's own to fill in.
+        del pod["spec"]["priority"]
+        if number % 4:
+            # The one thing that every set refuses; some of these pods are enough.
+            (pod["metadata"].get("annotations") or {}).pop(names.CAPACITY, None)
+        if number % 50 == 0:
+            # Half of them by their node, which is believed, half forged, which are placed.
+            added(pod, (at("metadata", "annotations", names.MIRROR_POD), "m"))
+            pod["spec"]["nodeName"] = "n2" if number % 100 else NODE
+    options = ("--poll-interval", "0.1")
+    webhook = start_webhook(plane, folder, namespaces=tuple(WEBHOOK), options=options)
+    became: Counter[str] = Counter()
+    failures = []
+    for case in cases(plane, Running(webhook, folder), pods):
+        try:
+            became[case.examine()] += 1
+        except AssertionError as error:
+            failures.append(f"{error}\n{case}")
+    counts = ", ".join(f"{what}: {became[what]:,}" for what in sorted(became))
+    with capsys.disabled():
+        print(f"\nexport: {became.total():,} pods; {counts}")
+    assert not failures, f"{len(failures)}\n" + "\n\n".join(failures[:5])
+    for result in ("placed", "unchanged", "rejected", "no node before us"):
+        assert became[result], result
+
+
+def test_what_an_author_can_have_the_api_server_work_out_is_bounded(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """Required terms are multiplied with those of policies; over 64 the pod is rejected."""
+    classes = (POLICIES / "capacity" / "any-provider.yaml").read_text()
+    wish = {"capacity": [{"class": "spot", "mode": "Constrain"}]}
+    policy = document("PlacementPolicy", "p", {"overrides": wish})
+    wanted = export.exported(_text([policy]) + f"\n---\n{classes}", [namespace], "")
+    export.apply(control_plane, wanted, namespace, PROBE)
+    try:
+        for count, status in ((10, 201), (11, 403)):
+            pod = copy.deepcopy(PROBE)
+            terms = [
+                {"matchExpressions": [{"key": "rack", "operator": "In", "values": [f"r{n}"]}]}
+                for n in range(count)
+            ]
+            pod["spec"]["affinity"] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
+            ((answer,),) = dry_runs(control_plane, [pod], lambda _: [namespace])
+            assert answer.status == status, answer.body
+        assert "over 64 terms" in answer.message
+    finally:
+        export.withdraw(control_plane, wanted)
