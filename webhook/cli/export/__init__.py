@@ -20,5 +20,5 @@ def command() -> None:
 
     \b
     Examples:
-      fairlead export map --policies policies/ | kubectl apply -f -
+      fairlead export map --policies mine/ | kubectl apply -f -
     """

@@ -57,7 +57,7 @@ def command(
 
     \b
     Examples:
-      fairlead export map --policies policies/ > exported.yaml
+      fairlead export map --policies mine/ > exported.yaml
       fairlead export map --policies mine/ --source fairlead --source mlrun | kubectl apply -f -
       fairlead export map --policies mine/ --only-namespace trial | kubectl apply -f -
 
