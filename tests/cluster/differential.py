@@ -117,7 +117,7 @@ class Case:
 
 def user_of(pod: Json) -> str:
     """Who creates the pod: the mirror pods of one node are its own, any others are forged."""
-    mirror = names.MIRROR_POD in pod["metadata"].get("annotations", {})
+    mirror = names.MIRROR_POD in (pod["metadata"].get("annotations") or {})
     return NODE_USER if mirror and pod["spec"].get("nodeName") == NODE else ADMINISTRATOR
 
 
@@ -126,7 +126,13 @@ def comparable(pod: Json) -> Json:
     metadata = {key: value for key, value in pod["metadata"].items() if key not in VOLATILE}
     if "generateName" in metadata:
         del metadata["name"]
-    return {**pod, "metadata": metadata}
+    status = {**pod.get("status", {})}
+    # A pod with scheduling gates has one from the first, with the second in which it came.
+    status["conditions"] = [
+        {key: value for key, value in each.items() if key != "lastTransitionTime"}
+        for each in status.get("conditions") or ()
+    ]
+    return {**pod, "metadata": metadata, "status": status}
 
 
 def ours(texts: Iterable[str]) -> set[str]:

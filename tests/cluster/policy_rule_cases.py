@@ -72,7 +72,8 @@ def _policies() -> Iterator[Case]:
     nothing = (
         "a policy needs at least one of defaults, overrides, requirements: say there what pods get"
     )
-    for spec in ({}, {"overrides": {}}, {"defaults": {}, "requirements": {}}):
+    silent: tuple[Json, ...] = ({}, {"overrides": {}}, {"defaults": {}, "requirements": {}})
+    for spec in silent:
         broken = an_object(names.POLICY_KIND, spec)
         yield Case(broken, a_policy(requirements={"labels": {}}), "spec", nothing)
     yield Case(
@@ -122,7 +123,8 @@ def _classes() -> Iterator[Case]:
         "a class has nodes or complementOf: keep one of the two",
     )
     taint = {"key": "a", "effect": "NoSchedule"}
-    for wrong in ({}, {"taints": [taint]}, {"labels": {}, "matchExpressions": []}):
+    telling: tuple[Json, ...] = ({}, {"taints": [taint]}, {"labels": {}, "matchExpressions": []})
+    for wrong in telling:
         yield Case(
             a_class(nodes=[shape, wrong]),
             a_class(nodes=[shape, {"matchExpressions": [expression("Exists")]}]),
