@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import jsonpatch
 
+from tests.cluster.conftest import StartControlPlane
 from tests.cluster.dry_runs import Answer
 from tests.cluster.rooms import ADMINISTRATOR
+from tests.fuzz.policies import RUNTIME_CLASS
 from webhook import names
 from webhook.admission.advice import warnings
 from webhook.admission.arrival import Arrival, Cluster
 from webhook.admission.decision import Decision
 from webhook.admission.engine import decide
 from webhook.policy.policy_set import PolicySet
+from webhook.sandbox.control_plane import ControlPlane, Settings
 
 Json = dict[str, Any]
 WITHOUT = "without"
@@ -39,6 +42,28 @@ NODE = "n1"
 NODE_USER = f"{names.NODE_USERS}{NODE}"
 # What the API server makes up anew for each pod.
 VOLATILE = ("uid", "creationTimestamp", "managedFields", "namespace")
+
+
+def apart(start: StartControlPlane, namespaces: Mapping[str, Mapping[str, str]]) -> ControlPlane:
+    """An API server with namespaces, by their labels, and PriorityClasses of one test's own."""
+    plane = start(Settings(components=("etcd", "kube-apiserver")))
+    for name, labels in namespaces.items():
+        plane.create_namespace(name, labels)
+    for name, (value, preemption) in PRIORITIES.items():
+        plane.api.create(
+            "/apis/scheduling.k8s.io/v1/priorityclasses",
+            {
+                "metadata": {"name": name},
+                "value": value,
+                "preemptionPolicy": preemption,
+                "globalDefault": name == DEFAULT_CLASS,
+            },
+        )
+    plane.api.create(
+        "/apis/node.k8s.io/v1/runtimeclasses",
+        {"metadata": {"name": RUNTIME_CLASS}, "handler": "h", "overhead": {"podFixed": OVERHEAD}},
+    )
+    return plane
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,13 @@ import pytest
 
 from tests.cluster.conftest import StartControlPlane
 from tests.cluster.differential import (
-    DEFAULT_CLASS,
     NODE,
-    OVERHEAD,
-    PRIORITIES,
     WITH,
     WITHOUT,
     Case,
     Json,
     PolicyFile,
+    apart,
     user_of,
 )
 from tests.cluster.dry_runs import dry_runs
@@ -28,12 +26,12 @@ from tests.cluster.rooms import Running
 from tests.fuzz.additions import ODD, SOUND, at
 from tests.fuzz.drawn import drawn
 from tests.fuzz.pods import added, whole_pods
-from tests.fuzz.policies import RUNTIME_CLASS, policy_documents
+from tests.fuzz.policies import policy_documents
 from tests.fuzz.world import FILES
 from tests.laws.strategies import CLASSES
 from webhook import names
 from webhook.policy.load import load
-from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.webhook import start_webhook
 
 PODS = int(os.environ.get("FAIRLEAD_DIFFERENTIAL_PODS", "4000"))
@@ -42,25 +40,8 @@ ROUNDS = PODS // 80  # a policy set each
 
 @pytest.fixture
 def plane(start_control_plane: StartControlPlane) -> ControlPlane:
-    """An API server with namespaces and PriorityClasses of this test's own."""
-    plane = start_control_plane(Settings(components=("etcd", "kube-apiserver")))
-    for name, labels in {WITHOUT: {}, **WITH}.items():
-        plane.create_namespace(name, labels)
-    for name, (value, preemption) in PRIORITIES.items():
-        plane.api.create(
-            "/apis/scheduling.k8s.io/v1/priorityclasses",
-            {
-                "metadata": {"name": name},
-                "value": value,
-                "preemptionPolicy": preemption,
-                "globalDefault": name == DEFAULT_CLASS,
-            },
-        )
-    plane.api.create(
-        "/apis/node.k8s.io/v1/runtimeclasses",
-        {"metadata": {"name": RUNTIME_CLASS}, "handler": "h", "overhead": {"podFixed": OVERHEAD}},
-    )
-    return plane
+    """An API server of this test's own."""
+    return apart(start_control_plane, {WITHOUT: {}, **WITH})
 
 
 def policy_files(count: int) -> Iterator[PolicyFile]:

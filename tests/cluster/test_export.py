@@ -18,9 +18,8 @@ from tests.cluster.differential import (
     DEFAULT_CLASS,
     NODE,
     NODE_USER,
-    OVERHEAD,
-    PRIORITIES,
     WITHOUT,
+    apart,
     comparable,
 )
 from tests.cluster.dry_runs import Answer, dry_runs
@@ -29,7 +28,7 @@ from tests.exported.sets import SETS
 from tests.fuzz.additions import ODD, SOUND, at
 from tests.fuzz.drawn import drawn
 from tests.fuzz.pods import added, whole_pods
-from tests.fuzz.policies import RUNTIME_CLASS, policy_documents
+from tests.fuzz.policies import policy_documents
 from tests.fuzz.world import POLICIES, PROVIDER
 from tests.laws.strategies import CLASSES, REQUIRED, document
 from webhook import names
@@ -37,7 +36,7 @@ from webhook.errors import FairleadError
 from webhook.placement import node_affinity
 from webhook.placement import pod as pod_of
 from webhook.policy.load import load
-from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.webhook import start_webhook
 from webhook.server.folder import read_folder
 
@@ -128,25 +127,8 @@ def unstamped(pod: Json) -> Json:
 
 @pytest.fixture
 def plane(start_control_plane: StartControlPlane) -> ControlPlane:
-    """An API server with namespaces and PriorityClasses of this test's own."""
-    plane = start_control_plane(Settings(components=("etcd", "kube-apiserver")))
-    for name, labels in {WITHOUT: {}, **WEBHOOK, **EXPORTED}.items():
-        plane.create_namespace(name, labels)
-    for name, (value, preemption) in PRIORITIES.items():
-        plane.api.create(
-            "/apis/scheduling.k8s.io/v1/priorityclasses",
-            {
-                "metadata": {"name": name},
-                "value": value,
-                "preemptionPolicy": preemption,
-                "globalDefault": name == DEFAULT_CLASS,
-            },
-        )
-    plane.api.create(
-        "/apis/node.k8s.io/v1/runtimeclasses",
-        {"metadata": {"name": RUNTIME_CLASS}, "handler": "h", "overhead": {"podFixed": OVERHEAD}},
-    )
-    return plane
+    """An API server of this test's own."""
+    return apart(start_control_plane, {WITHOUT: {}, **WEBHOOK, **EXPORTED})
 
 
 def user(pod: Json) -> str:

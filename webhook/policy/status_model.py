@@ -1,24 +1,8 @@
 """What the controller reports of a policy or a capacity class that is in the cluster."""
 
-from typing import Literal, TypeAlias
-
 from pydantic import Field
 
-from webhook.crd.reported import Reported
-
-# Times are RFC 3339 texts in UTC, as Kubernetes writes them.
-Time: TypeAlias = str
-
-
-class Condition(Reported):
-    """One thing that is true of the object, false, or not known (metav1.Condition)."""
-
-    type: str = Field(description="What it is about.")
-    status: Literal["True", "False", "Unknown"] = Field(description="Whether it is so.")
-    observed_generation: int = Field(default=0, description="The generation that it is true of.")
-    last_transition_time: Time = Field(description="Since when it is so.")
-    reason: str = Field(default="", description="Why, in one word.")
-    message: str = Field(default="", description="Why, for a person.")
+from webhook.crd.reported import Condition, Reported, Time
 
 
 class Served(Reported):

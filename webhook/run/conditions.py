@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from webhook.run.model.status import Condition
+from webhook.crd.reported import Condition
 from webhook.run.times import to_second
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from webhook.run.roles import ROLES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from webhook.crd.reported import Condition
     from webhook.kube.client import Client
-    from webhook.run.model.status import Condition
 
 # A pod's part that is needed here; a large run's pods are many.
 _KEPT: Final = ("metadata", "status")

@@ -5,13 +5,11 @@ from typing import Any, Final, Literal, TypeAlias
 
 from pydantic import Field
 
-from webhook.crd.reported import Reported
+from webhook.crd.reported import Condition, Reported, Time
 
 Phase: TypeAlias = Literal[
     "Pending", "Starting", "Running", "Restarting", "Suspended", "Succeeded", "Failed"
 ]
-# Times are RFC 3339 texts in UTC, as Kubernetes writes them.
-Time: TypeAlias = str
 # Sets of indexes as intervals: "0-3,5".
 Indexes: TypeAlias = str
 
@@ -24,17 +22,6 @@ _REMEMBERED: Final = (
     "countedUIDs",
     "recovering",
 )
-
-
-class Condition(Reported):
-    """One thing that is true of the run, false, or not known (metav1.Condition)."""
-
-    type: str = Field(description="What it is about.")
-    status: Literal["True", "False", "Unknown"] = Field(description="Whether it is so.")
-    observed_generation: int = Field(default=0, description="The generation that it is true of.")
-    last_transition_time: Time = Field(description="Since when it is so.")
-    reason: str = Field(default="", description="Why, in one word.")
-    message: str = Field(default="", description="Why, for a person.")
 
 
 class Recovering(Reported):
