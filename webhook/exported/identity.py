@@ -121,7 +121,7 @@ def _index(row: Source) -> str:
     if row.index is None:
         return cel.flat(_indexes(row.index_keys))
     if row.index is not jobset_index:
-        raise NotImplementedError(f"the index of {row.name} in CEL")
+        raise ValueError(f"{row.name}: its index is told by a function without a twin in CEL")
     (job,) = _indexes([_key(JOB_INDEX)])
     several = f"{_LABELS}[?{text(REPLICATED_JOB_REPLICAS)}].orValue('1') != '1'"
     own = f"({var('completion')} >= 0 ? [{var('completion')}] : {job})"
@@ -151,7 +151,7 @@ def _leads(row: Source) -> str:
         master = f"{_LABELS}[?{text(TRAINING_ROLE)}].orValue('') == 'master'"
         return f"({var('role')} == 'worker' && {master} ? [true] : [])"
     if row.leads is not jobset_leads:
-        raise NotImplementedError(f"who leads, by {row.name}, in CEL")
+        raise ValueError(f"{row.name}: who leads is told by a function without a twin in CEL")
     named = f"{_LABELS}[?{text(JOBSET_COORDINATOR)}].orValue('')"
     own = " + '-' + ".join(
         [
