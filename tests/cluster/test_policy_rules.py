@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.cluster.causes import causes
 from tests.cluster.policy_rule_cases import CASES, a_policy, path_of
 from tests.cluster.policy_schema_cases import BY_SCHEMA
 from tests.cluster.run_rule_cases import Case
@@ -30,11 +31,7 @@ MARGIN = 3
 
 def problems(plane: ControlPlane, whole: Json) -> list[tuple[str, str]]:
     """Field and message of each cause for which the API server refuses the object, if it does."""
-    status, answer = plane.api.call("POST", f"{path_of(whole['kind'])}{STRICT}", whole)
-    if status == 201:
-        return []
-    causes = answer["details"]["causes"]
-    return [(cause["field"], cause["message"].removeprefix("Invalid value: ")) for cause in causes]
+    return causes(plane, f"{path_of(whole['kind'])}{STRICT}", whole)
 
 
 def test_each_rule_has_a_case() -> None:

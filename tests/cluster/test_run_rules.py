@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.cluster.causes import causes
 from tests.cluster.run_placement_cases import LEFT, PLACEMENT_CASES
 from tests.cluster.run_rule_cases import CASES, Case
 from tests.run.whole_runs import a_run, an_environment
@@ -34,11 +35,7 @@ MARGIN = 2
 
 def problems(plane: ControlPlane, run: Json) -> list[tuple[str, str]]:
     """Field and message of each cause for which the API server refuses the Run, if it does."""
-    status, answer = plane.api.call("POST", f"{RUNS}{STRICT}", run)
-    if status == 201:
-        return []
-    causes = answer["details"]["causes"]
-    return [(cause["field"], cause["message"].removeprefix("Invalid value: ")) for cause in causes]
+    return causes(plane, f"{RUNS}{STRICT}", run)
 
 
 def test_each_rule_has_a_case() -> None:

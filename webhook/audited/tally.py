@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -51,7 +50,6 @@ class Row:
 def tally(records: Iterable[Record]) -> Sequence[Row]:
     """A row for each namespace and policy, those that would reject most pods first."""
     rows: dict[tuple[str, str], Row] = {}
-    known: dict[tuple[str, str], set[str]] = defaultdict(set)
     for each in records:
         key = (each.namespace, each.policy)
         row = rows.setdefault(key, Row(*key))
@@ -59,7 +57,6 @@ def tally(records: Iterable[Record]) -> Sequence[Row]:
         if each.outcome == "same":
             continue
         for text, examples in ((each.pod, row.pods), (each.reason, row.reasons)):
-            if text and text not in known[key] and len(examples) < EXAMPLES:
-                known[key].add(text)
+            if text and text not in examples and len(examples) < EXAMPLES:
                 examples.append(text)
     return sorted(rows.values(), key=lambda r: (-r.rejects, -r.changes, r.namespace, r.policy))
