@@ -41,12 +41,12 @@ def webhooks(
     for whoever keeps certificates to write. With `only_namespaces` the rest of the cluster stays
     untouched, to try it out in a corner. Raises ValueError for a name that is in no row.
     """
-    client: dict[str, Any] = {"url": url} if url else {"service": _service()}
+    client: dict[str, Any] = {"url": url} if url else {"service": service(PATH)}
     if ca_bundle:
         client["caBundle"] = base64.b64encode(ca_bundle).decode()
-    reach = [_namespaces("NotIn", excluded_namespaces)]
+    reach = [of_namespaces("NotIn", excluded_namespaces)]
     if only_namespaces:
-        reach.append(_namespaces("In", only_namespaces))
+        reach.append(of_namespaces("In", only_namespaces))
     return [
         {
             "name": name,
@@ -137,12 +137,14 @@ def _selections(
             yield name, [present(mark), *of_pod], []
 
 
-def _namespaces(operator: str, namespaces: Sequence[str]) -> dict[str, Any]:
+def of_namespaces(operator: str, namespaces: Sequence[str]) -> dict[str, Any]:
+    """The expression on a namespace's labels that its name is one of these, or none of them."""
     # Every namespace carries its own name as this label.
     key = "kubernetes.io/metadata.name"
     return {"key": key, "operator": operator, "values": list(namespaces)}
 
 
-def _service() -> dict[str, Any]:
+def service(path: str) -> dict[str, Any]:
+    """The installation's Service, as configurations of webhooks name it."""
     # The port is Kubernetes' default, written out: what is applied is what is stored.
-    return {"name": names.WEBHOOK, "namespace": names.NAMESPACE, "path": PATH, "port": 443}
+    return {"name": names.WEBHOOK, "namespace": names.NAMESPACE, "path": path, "port": 443}

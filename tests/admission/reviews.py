@@ -17,6 +17,7 @@ from webhook import names
 from webhook.admission.app import admission_app
 from webhook.admission.handler import Handler, NamespaceLabels
 from webhook.errors import NotSynced
+from webhook.interception import PATH
 from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
 from webhook.server.metrics import Metrics
@@ -151,7 +152,7 @@ class Webhook:
             default_priority_class=default_priority_class,
             observer=self.metrics,
         )
-        self.app: Starlette = admission_app(handler, self.metrics)
+        self.app: Starlette = admission_app({PATH: handler}, self.metrics)
 
     @property
     def registry(self) -> CollectorRegistry:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Final
 from tests.bench import engine, reviews
 from tests.bench.policies import files
 from webhook.admission import review
-from webhook.admission.app import PATH, admission_app
+from webhook.admission.app import admission_app
 from webhook.admission.arrival import DEFAULT_TOLERATION_SECONDS, Arrival, Cluster
 from webhook.admission.engine import decide
 from webhook.admission.handler import Handler
+from webhook.interception import PATH
 from webhook.policy.load import load
 from webhook.server.drain import ClosingConnections, Drain
 from webhook.server.limit import InFlightLimit
@@ -66,7 +67,7 @@ async def _measure(rounds: int, calls: int) -> dict[str, list[float]]:
         observer=metrics,
     )
     app = ClosingConnections(
-        InFlightLimit(admission_app(handler, metrics), 600, waiting=int), Drain(10)
+        InFlightLimit(admission_app({PATH: handler}, metrics), 600, waiting=int), Drain(10)
     )
     result: dict[str, list[float]] = {
         "decode": [],

@@ -1,9 +1,9 @@
-"""The webhook as an ASGI app: POST /mutate, and nothing else."""
+"""The webhook as an ASGI app: a POST to the path of each kind of review, and nothing else."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from starlette.applications import Starlette
 from starlette.routing import Route
@@ -12,26 +12,39 @@ from webhook.admission import body
 from webhook.admission.handler import Reply, problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from starlette.types import Receive, Scope, Send
 
-    from webhook.admission.handler import Handler, Observer
+    from webhook.admission.handler import Observer
 
-PATH: Final = "/mutate"
 _JSON: Final = (b"content-type", b"application/json")
 # The API server quotes text of this type in the error that it answers with.
 _TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
 _RETRY: Final = (b"retry-after", b"1")
 
 
+class Answers(Protocol):
+    """What answers reviews of one kind."""
+
+    async def handle(self, body: bytes) -> Reply:
+        """The answer to the body of one POST. Raises nothing."""
+
+
 def admission_app(
-    handler: Handler, observer: Observer, *, clock: Callable[[], float] = time.perf_counter
+    handlers: Mapping[str, Answers],
+    observer: Observer,
+    *,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> Starlette:
-    """The app: 404 for any other path, 405 for any other method."""
+    """The app, of what answers under each path: 404 for any other, 405 for any other method."""
     # A plain ASGI endpoint: Starlette's Request and Response would cost as much as a decision.
-    endpoint = Endpoint(handler, observer, clock)
-    app = Starlette(routes=[Route(PATH, endpoint, methods=["POST"])])
+    app = Starlette(
+        routes=[
+            Route(path, Endpoint(handler, observer, clock), methods=["POST"])
+            for path, handler in handlers.items()
+        ]
+    )
     app.router.redirect_slashes = False
     return app
 
@@ -39,7 +52,7 @@ def admission_app(
 class Endpoint:
     """Reads the body, has it handled, and sends the reply."""
 
-    def __init__(self, handler: Handler, observer: Observer, clock: Callable[[], float]) -> None:
+    def __init__(self, handler: Answers, observer: Observer, clock: Callable[[], float]) -> None:
         self._handler = handler
         self._observer = observer
         self._clock = clock

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 import webhook
 from webhook import names
-from webhook.admission.app import PATH, admission_app
+from webhook.admission.app import admission_app
 from webhook.admission.handler import Handler
 from webhook.cli.cluster_facts import facts_from_cluster, facts_from_file
 from webhook.cli.serving_certificates import Cluster, certificate_of, clients_of
 from webhook.cli.serving_handshake import handshakes_of
 from webhook.cli.serving_policies import policies_of
+from webhook.interception import PATH
 from webhook.server.callers import Callers
 from webhook.server.crowd import Crowd
 from webhook.server.drain import ClosingConnections, Drain, drain_on_signals
@@ -115,7 +116,7 @@ async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -
         )
         crowd = Crowd(settings.max_connections, on_ended=metrics.connection_ended)
         limit = InFlightLimit(
-            admission_app(handler, metrics),
+            admission_app({PATH: handler}, metrics),
             settings.max_in_flight,
             waiting=lambda: crowd.busy,
             full=crowd.full,

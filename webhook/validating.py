@@ -1,0 +1,116 @@
+"""Which writes the API server has judged or commented on: entries of a validating configuration."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook import names
+from webhook.interception import EXCLUDED_NAMESPACES, of_namespaces, service
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+# Where policies are judged before they are stored, and where workloads are told what their pods
+# will meet.
+POLICIES_PATH: Final = "/validate"
+WORKLOADS_PATH: Final = "/foresee"
+POLICIES: Final = f"policies.{names.GROUP}"
+WORKLOADS: Final = f"workloads.{names.GROUP}"
+# Resources that make pods, by API group. A rule for a group that is not there matches nothing.
+_WORKLOADS: Final[Mapping[str, Sequence[str]]] = {
+    "apps": ("deployments", "statefulsets", "replicasets"),
+    "batch": ("jobs", "cronjobs"),
+    names.GROUP: (names.RUNS,),
+    "kubeflow.org": (
+        "jaxjobs",
+        "mpijobs",
+        "notebooks",
+        "paddlejobs",
+        "pytorchjobs",
+        "tfjobs",
+        "xgboostjobs",
+    ),
+}
+
+
+def webhooks(
+    *,
+    url: str = "",
+    ca_bundle: bytes = b"",
+    excluded_namespaces: Sequence[str] = EXCLUDED_NAMESPACES,
+    only_namespaces: Sequence[str] = (),
+) -> list[dict[str, Any]]:
+    """The `webhooks` of a ValidatingWebhookConfiguration: policies, then workloads.
+
+    `url` is the server's, without a path; without one the installation's Service is meant, and
+    without `ca_bundle` (PEM) the field is left out: see interception.webhooks. A policy that nobody
+    has judged is refused; a workload is never refused, whatever happens to us.
+    """
+    reach = [of_namespaces("NotIn", excluded_namespaces)]
+    if only_namespaces:
+        reach.append(of_namespaces("In", only_namespaces))
+    return [
+        {
+            "name": POLICIES,
+            "admissionReviewVersions": ["v1"],
+            "clientConfig": _client(url, ca_bundle, POLICIES_PATH),
+            "rules": [
+                _rule(
+                    names.GROUP,
+                    (names.PLACEMENT_POLICIES, names.CAPACITY_CLASSES),
+                    ("CREATE", "UPDATE", "DELETE"),
+                    "Cluster",
+                )
+            ],
+            "namespaceSelector": {},
+            "objectSelector": {},
+            "matchPolicy": "Equivalent",
+            "failurePolicy": "Fail",
+            "sideEffects": "None",
+            "timeoutSeconds": 5,
+        },
+        {
+            "name": WORKLOADS,
+            "admissionReviewVersions": ["v1"],
+            "clientConfig": _client(url, ca_bundle, WORKLOADS_PATH),
+            "rules": [
+                _rule(group, resources, ("CREATE", "UPDATE"), "Namespaced")
+                for group, resources in _WORKLOADS.items()
+            ],
+            "namespaceSelector": {"matchExpressions": reach},
+            "objectSelector": {},
+            # What another workload has made was told of with that one: a Deployment's ReplicaSet, a
+            # CronJob's Job.
+            "matchConditions": [
+                {
+                    "name": "nobody-owns-it",
+                    "expression": "!has(object.metadata.ownerReferences) || "
+                    "!object.metadata.ownerReferences.exists(o, has(o.controller) && o.controller)",
+                },
+            ],
+            "matchPolicy": "Equivalent",
+            "failurePolicy": "Ignore",
+            "sideEffects": "None",
+            "timeoutSeconds": 2,
+        },
+    ]
+
+
+def _client(url: str, ca_bundle: bytes, path: str) -> dict[str, Any]:
+    client: dict[str, Any] = {"url": f"{url}{path}"} if url else {"service": service(path)}
+    if ca_bundle:
+        client["caBundle"] = base64.b64encode(ca_bundle).decode()
+    return client
+
+
+def _rule(
+    group: str, resources: Sequence[str], operations: Sequence[str], scope: str
+) -> dict[str, Any]:
+    return {
+        "operations": list(operations),
+        "apiGroups": [group],
+        "apiVersions": ["*"],
+        "resources": list(resources),
+        "scope": scope,
+    }
