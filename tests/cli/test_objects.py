@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from webhook.cli.objects import Object, counted, read_objects
+from webhook.cli.objects import counted, read_objects
 from webhook.errors import UnreadableInput
+from webhook.workloads.object import Object
 
 
 def read(folder: Path, text: str, name: str = "objects.yaml") -> list[Object]:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from webhook.admission.decision import Decision
     from webhook.cli.offline import Offline
-    from webhook.cli.workloads.template import PodTemplate
     from webhook.placement.shapes import JsonObject
+    from webhook.workloads.template import PodTemplate
 
 # Replicas of a template that are decided on one by one; those after them are taken to be like the
 # last. Policies tell replicas apart by index, and no policy lists a thousand.

@@ -11,7 +11,7 @@ from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli.explained import answers, audit_lines, surveys
 from webhook.cli.layout import shortened, table, wrapped
 from webhook.cli.verdict import coloured, cure, verdict
-from webhook.cli.workloads.template import ranges
+from webhook.workloads.template import ranges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

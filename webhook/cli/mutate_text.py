@@ -11,10 +11,10 @@ import click
 
 from webhook.cli.layout import table
 from webhook.cli.verdict import coloured, cure, verdict
-from webhook.cli.workloads.template import at
 from webhook.cli.yaml_out import yaml_documents, yaml_text
 from webhook.placement import nodes as nodes_of
 from webhook.placement import pod as pods
+from webhook.workloads.template import at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -14,13 +13,12 @@ from webhook.policy import nodes
 from webhook.policy.composer import Unreadable
 from webhook.policy.scalars import Disputed
 from webhook.policy.yaml_text import trees
+from webhook.workloads.object import Object
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from webhook.placement.shapes import JsonObject
-    from webhook.policy.findings import Path as FieldPath
 
 _STDIN: Final = "-"
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
@@ -28,52 +26,6 @@ _SUFFIXES: Final = (".yaml", ".yml", ".json")
 # line in it, and without lines it is read in a fiftieth of the time.
 _LONG: Final = 2**21
 _YAML_1_1_TRUE: Final = ("y", "yes", "on")
-
-
-@dataclass(frozen=True, slots=True)
-class Object:
-    """One object. In messages it goes by its title, and by its place."""
-
-    file: str
-    value: JsonObject
-    _node: nodes.Node | None = field(default=None, repr=False, compare=False)
-
-    @property
-    def kind(self) -> str:
-        """What it is: Job."""
-        return str(self.value["kind"])
-
-    @property
-    def metadata(self) -> JsonObject:
-        """Its metadata; empty if there is none of the right shape."""
-        found = self.value.get("metadata")
-        return found if isinstance(found, dict) else {}
-
-    @property
-    def name(self) -> str:
-        """Its name; if the API server is to make one, that with a star at its end."""
-        name, prefix = self.metadata.get("name"), self.metadata.get("generateName")
-        if isinstance(name, str) and name:
-            return name
-        return f"{prefix}*" if isinstance(prefix, str) and prefix else "(no name)"
-
-    @property
-    def namespace(self) -> str:
-        """The namespace that it gives; empty if it gives none."""
-        found = self.metadata.get("namespace")
-        return found if isinstance(found, str) else ""
-
-    @property
-    def title(self) -> str:
-        """Kind and name: Job/train."""
-        return f"{self.kind}/{self.name}"
-
-    def place(self, path: FieldPath = ()) -> str:
-        """file:line:column of a path in it, or of the nearest parent that is there."""
-        if self._node is None:
-            return self.file
-        line, column = nodes.locate(self._node, path)
-        return f"{self.file}:{line}:{column}"
 
 
 def read_objects(paths: Iterable[Path]) -> list[Object]:

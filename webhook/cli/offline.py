@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING
 from webhook import names
 from webhook.admission.arrival import Cluster
 from webhook.cli.cluster_file import read_cluster_file
-from webhook.cli.objects import Object, counted, read_objects
-from webhook.cli.workloads.find import pod_templates
+from webhook.cli.objects import counted, read_objects
 from webhook.errors import UnreadableInput
 from webhook.placement import nodes as nodes_of
 from webhook.policy.load import load
 from webhook.server.folder import read_folder
+from webhook.workloads.find import pod_templates
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from webhook.cli.workloads.template import PodTemplate
     from webhook.placement.nodes import Node
     from webhook.policy.policy_set import PolicySet
+    from webhook.workloads.object import Object
+    from webhook.workloads.template import PodTemplate
 
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"
 

@@ -10,7 +10,7 @@ from webhook import names
 
 if TYPE_CHECKING:
     from webhook.admission.decision import Decision
-    from webhook.cli.workloads.template import PodTemplate
+    from webhook.workloads.template import PodTemplate
 
 _COLOURS = {"placed": "green", "rejected": "red", "left-alone": "yellow"}
 

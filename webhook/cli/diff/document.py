@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.cli.workloads.template import described
 from webhook.comparison.difference import KINDS
+from webhook.workloads.template import described
 
 if TYPE_CHECKING:
     from collections import Counter

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from webhook.cli.workloads.template import PodTemplate
     from webhook.placement.nodes import Node
     from webhook.policy.policy_set import PolicySet
     from webhook.run.plan import Plan
+    from webhook.workloads.template import PodTemplate
 
 
 @dataclass(frozen=True, slots=True)

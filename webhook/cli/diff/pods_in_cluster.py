@@ -9,12 +9,12 @@ from webhook.cli.diff.gathered import Facts, Planned, Pods, Template
 from webhook.cli.diff.pods_in_files import is_run
 from webhook.cli.diff.runs import plan_of
 from webhook.cli.diff.workload_kinds import listed_kinds
-from webhook.cli.objects import Object
 from webhook.cli.offline import default_priority_class, labels_of, namespaces_among
-from webhook.cli.workloads.find import pod_templates
 from webhook.errors import InvalidRun
 from webhook.identity import identify
 from webhook.placement import nodes as nodes_of
+from webhook.workloads.find import pod_templates
+from webhook.workloads.object import Object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

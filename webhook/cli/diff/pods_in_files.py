@@ -10,14 +10,14 @@ from webhook.cli.diff.gathered import Facts, Planned, Pods, Template
 from webhook.cli.diff.runs import plan_of
 from webhook.cli.objects import counted
 from webhook.cli.offline import default_priority_class, namespaces_among, read_nodes
-from webhook.cli.workloads.find import pod_templates
 from webhook.errors import InvalidRun, UnreadableInput
+from webhook.workloads.find import pod_templates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from webhook.cli.objects import Object
+    from webhook.workloads.object import Object
 
 
 def read_pods(objects: Sequence[Object], paths: Sequence[Path], namespace: str) -> Pods:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from webhook.cli.diff.gathered import Pods
     from webhook.cli.diff.sets import Source
-    from webhook.cli.objects import Object
     from webhook.policy.policy_set import PolicySet
+    from webhook.workloads.object import Object
 
 
 @dataclass(frozen=True, slots=True)

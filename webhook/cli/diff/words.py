@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli.harmless import harmless
 from webhook.cli.layout import shortened
-from webhook.cli.workloads.template import described
 from webhook.comparison.difference import KINDS
+from webhook.workloads.template import described
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,8 +6,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
-from webhook.cli.workloads.find import KINDS
 from webhook.errors import ClusterError
+from webhook.workloads.find import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

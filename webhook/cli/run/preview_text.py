@@ -11,11 +11,11 @@ from webhook.cli.explain_text import field_rows, fields_title, warning_lines
 from webhook.cli.layout import table
 from webhook.cli.run import placement_text
 from webhook.cli.verdict import coloured, verdict
-from webhook.cli.workloads.template import ranges
 from webhook.cli.yaml_out import yaml_line
 from webhook.placement import nodes as nodes_of
 from webhook.placement import pod as pods
 from webhook.run.gang import FILES
+from webhook.workloads.template import ranges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,8 +9,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from webhook.cli.workloads.core_kinds import job_labels, numbered
-from webhook.cli.workloads.template import Made, PodTemplate, at, count_at
 from webhook.replicas import (
     JOB_INDEX,
     JOBSET_COORDINATOR,
@@ -18,12 +16,14 @@ from webhook.replicas import (
     REPLICATED_JOB,
     REPLICATED_JOB_REPLICAS,
 )
+from webhook.workloads.core_kinds import job_labels, numbered
+from webhook.workloads.template import Made, PodTemplate, at, count_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from webhook.cli.objects import Object
     from webhook.policy.findings import Path
+    from webhook.workloads.object import Object
 
 _JOBSET: Final = "jobset.sigs.k8s.io"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.cli.workloads.manifests import Json, labels, template, templates
 from tests.marked_pods import who
+from tests.workloads.manifests import Json, labels, template, templates
 
 CLUSTER: Json = {
     "headGroupSpec": {"template": template()},

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.workloads.manifests import POD_SPEC, template, templates, written
-from webhook.cli.workloads.find import KINDS
+from tests.workloads.manifests import POD_SPEC, template, templates, written
+from webhook.workloads.find import KINDS
 
 
 def test_unknown_kinds_are_searched_by_shape() -> None:

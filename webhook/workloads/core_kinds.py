@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.cli.workloads.template import Made, PodTemplate, at, count_at
+from webhook.workloads.template import Made, PodTemplate, at, count_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.cli.objects import Object
-    from webhook.cli.workloads.template import Maker
     from webhook.policy.findings import Path
+    from webhook.workloads.object import Object
+    from webhook.workloads.template import Maker
 
 _TEMPLATE: Final = ("spec", "template")
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import yaml
 
-from webhook.cli.objects import Object
-from webhook.cli.workloads.find import pod_templates
-from webhook.cli.workloads.template import PodTemplate
+from webhook.workloads.find import pod_templates
+from webhook.workloads.object import Object
+from webhook.workloads.template import PodTemplate
 
 Json = dict[str, Any]
 POD_SPEC = {"containers": [{"name": "main", "image": "i"}]}

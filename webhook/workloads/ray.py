@@ -9,14 +9,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from webhook.cli.workloads.core_kinds import job_labels
-from webhook.cli.workloads.template import Made, PodTemplate, at, count_at
+from webhook.workloads.core_kinds import job_labels
+from webhook.workloads.template import Made, PodTemplate, at, count_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.cli.objects import Object
     from webhook.policy.findings import Path
+    from webhook.workloads.object import Object
 
 _HEAD_GROUP: Final = "headgroup"
 

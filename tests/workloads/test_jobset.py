@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.cli.workloads.manifests import Json, labels, template, templates
 from tests.marked_pods import jobset, who
+from tests.workloads.manifests import Json, labels, template, templates
 
 # Labels whose values nobody knows beforehand.
 _RANDOM = {"jobset.sigs.k8s.io/job-key", "batch.kubernetes.io/controller-uid"}

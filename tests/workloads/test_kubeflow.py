@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cli.workloads.manifests import Json, labels, template, templates
 from tests.marked_pods import training, who
+from tests.workloads.manifests import Json, labels, template, templates
 
 SPEC = {"replicas": 2, "template": template()}
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from webhook.cli.workloads.core_kinds import job_labels
-from webhook.cli.workloads.template import Made, PodTemplate, at, count_at
 from webhook.replicas import TRAINING, TRAINING_ROLE
+from webhook.workloads.core_kinds import job_labels
+from webhook.workloads.template import Made, PodTemplate, at, count_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from webhook.cli.objects import Object
     from webhook.policy.findings import Path
+    from webhook.workloads.object import Object
 
 # Kind -> where its replicas stand in spec, and the replica types whose pods lead.
 _TRAINING: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {

@@ -11,9 +11,9 @@ from webhook.policy.findings import path_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.cli.objects import Object
     from webhook.placement.shapes import JsonObject
     from webhook.policy.findings import Path
+    from webhook.workloads.object import Object
 
 
 class Made(NamedTuple):

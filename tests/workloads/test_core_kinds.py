@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cli.workloads.manifests import POD_SPEC, labels, made_by, template, templates
+from tests.workloads.manifests import POD_SPEC, labels, made_by, template, templates
 from webhook.admission.arrival import Arrival, keeps_placement
-from webhook.cli.workloads.find import pod_templates
 from webhook.placement import pod as pods
+from webhook.workloads.find import pod_templates
 
 TEMPLATE = template(app="a")
 

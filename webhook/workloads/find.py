@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.cli.workloads import core_kinds, jobset, kubeflow, ray
-from webhook.cli.workloads.template import PodTemplate, count_at
+from webhook.workloads import core_kinds, jobset, kubeflow, ray
+from webhook.workloads.template import PodTemplate, count_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from webhook.cli.objects import Object
     from webhook.placement.shapes import JsonObject
     from webhook.policy.findings import Path
+    from webhook.workloads.object import Object
 
 # By API group and kind: kinds of one name mean different things in different groups.
 KINDS: Final[Mapping[tuple[str, str], Callable[[Object], Iterator[PodTemplate]]]] = {
