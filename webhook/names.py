@@ -71,6 +71,9 @@ POLICY_KIND: Final = "PlacementPolicy"
 PLACEMENT_POLICIES: Final = "placementpolicies"
 CLASS_KIND: Final = "CapacityClass"
 CAPACITY_CLASSES: Final = "capacityclasses"
+# And of the kind that says which pods policies take no part in, and until when; cluster-scoped.
+EXCEPTION_KIND: Final = "PlacementException"
+PLACEMENT_EXCEPTIONS: Final = "placementexceptions"
 
 KINDS: Final = ("experiment", "job", "build", "notebook", "tensorboard", "service", "core")
 DEFAULT_KIND: Final = "job"

@@ -9,6 +9,7 @@ from webhook import names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import JsonObject
@@ -33,12 +34,17 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """The pod (a v1.Pod). `user` is empty offline: what the pod says of itself is then believed."""
+    """The pod (a v1.Pod). `user` is empty offline: what the pod says of itself is then believed.
+
+    `now` is when it comes, with a time zone. None where nobody says: then no exception holds, and
+    none has ended.
+    """
 
     pod: JsonObject
     namespace: str
     namespace_labels: Mapping[str, str]
     user: str = ""
+    now: datetime | None = None
 
 
 def keeps_placement(arrival: Arrival, placement: PodPlacement) -> str:

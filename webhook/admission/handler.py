@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
 from webhook.admission import audit, review
@@ -80,11 +81,16 @@ def _shortened(reason: str) -> str:
     return reason if len(reason) <= _REASON_LIMIT else f"{reason[:_REASON_LIMIT]}…"
 
 
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
 class Handler:
     """Decides on reviews.
 
     `policies` gives the set that serves, None before there is one. `default_priority_class` gives
-    the cluster's, None if it has none, and raises NotSynced while that is not known.
+    the cluster's, None if it has none, and raises NotSynced while that is not known. `clock` is
+    for how long a decision took, `now` for when it was made: exceptions end.
     """
 
     def __init__(
@@ -96,6 +102,7 @@ class Handler:
         observer: Observer,
         default_toleration_seconds: Mapping[str, int] = DEFAULT_TOLERATION_SECONDS,
         clock: Callable[[], float] = time.perf_counter,
+        now: Callable[[], datetime] = _now,
     ) -> None:
         self._policies = policies
         self._namespaces = namespaces
@@ -103,6 +110,7 @@ class Handler:
         self._observer = observer
         self._default_toleration_seconds = default_toleration_seconds
         self._clock = clock
+        self._now = now
 
     async def handle(self, body: bytes) -> Reply:
         """The answer to the body of one POST. Raises nothing."""
@@ -138,7 +146,7 @@ class Handler:
         if policies is None:
             raise NotSynced("no policies are loaded yet; /readyz of the health port says why")
         decision = decide(
-            Arrival(request.pod, request.namespace, labels, request.user),
+            Arrival(request.pod, request.namespace, labels, request.user, self._now()),
             policies,
             Cluster(self._default_priority_class() or "", self._default_toleration_seconds),
         )
