@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from webhook import names
 from webhook.admission.engine import decide
+from webhook.admission.shape import Shapes
 from webhook.comparison.authors import Authors
 from webhook.comparison.difference import Difference, Side, kind_of
 from webhook.comparison.roster import Roster
-from webhook.comparison.shape import Shapes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

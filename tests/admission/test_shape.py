@@ -9,7 +9,7 @@ import pytest
 from tests.comparison.worlds import arrival, policies
 from tests.policy_tests.writing import policy
 from webhook import names
-from webhook.comparison.shape import Shapes
+from webhook.admission.shape import Shapes
 
 PLAIN = policy("pool", "defaults: {nodeSelector: {pool: a}}")
 BY_LABEL = policy(
