@@ -18,7 +18,7 @@ WORKLOADS_PATH: Final = "/foresee"
 POLICIES: Final = f"policies.{names.GROUP}"
 WORKLOADS: Final = f"workloads.{names.GROUP}"
 # Resources that make pods, by API group. A rule for a group that is not there matches nothing.
-_WORKLOADS: Final[Mapping[str, Sequence[str]]] = {
+_MAKERS: Final[Mapping[str, Sequence[str]]] = {
     "apps": ("deployments", "statefulsets", "replicasets"),
     "batch": ("jobs", "cronjobs"),
     names.GROUP: (names.RUNS,),
@@ -40,61 +40,69 @@ def webhooks(
     ca_bundle: bytes = b"",
     excluded_namespaces: Sequence[str] = EXCLUDED_NAMESPACES,
     only_namespaces: Sequence[str] = (),
+    policies: bool = True,
 ) -> list[dict[str, Any]]:
     """The `webhooks` of a ValidatingWebhookConfiguration: policies, then workloads.
 
     `url` is the server's, without a path; without one the installation's Service is meant, and
     without `ca_bundle` (PEM) the field is left out: see interception.webhooks. A policy that nobody
-    has judged is refused; a workload is never refused, whatever happens to us.
+    has judged is refused; a workload is never refused, whatever happens to us. Without `policies`
+    none are sent: for a server that takes its policies from files, and so judges no objects.
     """
     reach = [of_namespaces("NotIn", excluded_namespaces)]
     if only_namespaces:
         reach.append(of_namespaces("In", only_namespaces))
-    return [
-        {
-            "name": POLICIES,
-            "admissionReviewVersions": ["v1"],
-            "clientConfig": _client(url, ca_bundle, POLICIES_PATH),
-            "rules": [
-                _rule(
-                    names.GROUP,
-                    (names.PLACEMENT_POLICIES, names.CAPACITY_CLASSES),
-                    ("CREATE", "UPDATE", "DELETE"),
-                    "Cluster",
-                )
-            ],
-            "namespaceSelector": {},
-            "objectSelector": {},
-            "matchPolicy": "Equivalent",
-            "failurePolicy": "Fail",
-            "sideEffects": "None",
-            "timeoutSeconds": 5,
-        },
-        {
-            "name": WORKLOADS,
-            "admissionReviewVersions": ["v1"],
-            "clientConfig": _client(url, ca_bundle, WORKLOADS_PATH),
-            "rules": [
-                _rule(group, resources, ("CREATE", "UPDATE"), "Namespaced")
-                for group, resources in _WORKLOADS.items()
-            ],
-            "namespaceSelector": {"matchExpressions": reach},
-            "objectSelector": {},
-            # What another workload has made was told of with that one: a Deployment's ReplicaSet, a
-            # CronJob's Job.
-            "matchConditions": [
-                {
-                    "name": "nobody-owns-it",
-                    "expression": "!has(object.metadata.ownerReferences) || "
-                    "!object.metadata.ownerReferences.exists(o, has(o.controller) && o.controller)",
-                },
-            ],
-            "matchPolicy": "Equivalent",
-            "failurePolicy": "Ignore",
-            "sideEffects": "None",
-            "timeoutSeconds": 2,
-        },
-    ]
+    workloads = _workloads(url, ca_bundle, reach)
+    return [_policies(url, ca_bundle), workloads] if policies else [workloads]
+
+
+def _policies(url: str, ca_bundle: bytes) -> dict[str, Any]:
+    return {
+        "name": POLICIES,
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": _client(url, ca_bundle, POLICIES_PATH),
+        "rules": [
+            _rule(
+                names.GROUP,
+                (names.PLACEMENT_POLICIES, names.CAPACITY_CLASSES),
+                ("CREATE", "UPDATE", "DELETE"),
+                "Cluster",
+            )
+        ],
+        "namespaceSelector": {},
+        "objectSelector": {},
+        "matchPolicy": "Equivalent",
+        "failurePolicy": "Fail",
+        "sideEffects": "None",
+        "timeoutSeconds": 5,
+    }
+
+
+def _workloads(url: str, ca_bundle: bytes, reach: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "name": WORKLOADS,
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": _client(url, ca_bundle, WORKLOADS_PATH),
+        "rules": [
+            _rule(group, resources, ("CREATE", "UPDATE"), "Namespaced")
+            for group, resources in _MAKERS.items()
+        ],
+        "namespaceSelector": {"matchExpressions": list(reach)},
+        "objectSelector": {},
+        # What another workload has made was told of with that one: a Deployment's ReplicaSet, a
+        # CronJob's Job.
+        "matchConditions": [
+            {
+                "name": "nobody-owns-it",
+                "expression": "!has(object.metadata.ownerReferences) || "
+                "!object.metadata.ownerReferences.exists(o, has(o.controller) && o.controller)",
+            },
+        ],
+        "matchPolicy": "Equivalent",
+        "failurePolicy": "Ignore",
+        "sideEffects": "None",
+        "timeoutSeconds": 2,
+    }
 
 
 def _client(url: str, ca_bundle: bytes, path: str) -> dict[str, Any]:
