@@ -1,7 +1,7 @@
 """Which nodes admit a pod, and the one condition that shuts it out of each of the others.
 
 Only what labels, fields and taints decide, as in the scheduler's plugins NodeName, NodeAffinity,
-TaintToleration and NodeUnschedulable: not resources, volumes or other pods.
+TaintToleration and NodeUnschedulable: not resources (see room.py), volumes or other pods.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from webhook.errors import FairleadError
-from webhook.placement import node_affinity
+from webhook.placement import node_affinity, quantity
 from webhook.placement.tolerations import NO_EXECUTE, untolerated
 
 if TYPE_CHECKING:
@@ -31,12 +31,17 @@ class InvalidNode(FairleadError):
 
 
 class Node(NamedTuple):
-    """What of a v1.Node decides which pods it admits. `unschedulable`: it is cordoned."""
+    """What of a v1.Node decides which pods it admits. `unschedulable`: it is cordoned.
+
+    `allocatable` has amounts by resource as the scheduler counts them: cpu in thousandths, others
+    in units; None where the node does not say.
+    """
 
     name: str
     labels: Mapping[str, str]
     taints: Sequence[Taint]
     unschedulable: bool = False
+    allocatable: Mapping[str, int] | None = None
 
 
 class Obstacle(NamedTuple):
@@ -89,7 +94,28 @@ def read(node: JsonObject) -> Node:
         _object(taint, f"spec.taints[{at}]")
         for key in ("key", "value", "effect"):
             _string(taint.get(key) or "", f"spec.taints[{at}].{key}")
-    return Node(name, labels, cast("list[Taint]", taints), spec.get("unschedulable") is True)
+    return Node(
+        name,
+        labels,
+        cast("list[Taint]", taints),
+        spec.get("unschedulable") is True,
+        _allocatable(node),
+    )
+
+
+def _allocatable(node: JsonObject) -> Mapping[str, int] | None:
+    status = _object(node.get("status"), "status")
+    given = _object(status.get("allocatable"), "status.allocatable")
+    amounts = {}
+    for resource, text in given.items():
+        path = f"status.allocatable[{resource}]"
+        if not isinstance(text, str | int):
+            raise InvalidNode(path, "a quantity", text)
+        try:
+            amounts[resource] = quantity.amount(resource, text)
+        except quantity.InvalidQuantity as error:
+            raise InvalidNode(path, "a quantity", text) from error
+    return amounts or None
 
 
 def _object(value: Any, path: str) -> JsonObject:

@@ -1,0 +1,179 @@
+"""What is kept of the cluster's nodes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.kube.fake_api import until
+from tests.kube.nodes_api import listing, node, viewed
+from tests.kube.scripted import events, refused
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from webhook.kube.node_view import NodeView
+
+
+def names(view: NodeView) -> list[str]:
+    return [each.name for each in view.nodes() or ()]
+
+
+def test_before_the_first_list_nothing_is_known(tmp_path: Path) -> None:
+    """None is not the same as a cluster without nodes."""
+
+    async def run() -> None:
+        async with viewed(tmp_path, [listing()]) as (_, view):
+            assert view.nodes() is None
+            await view.cache.wait_synced()
+            assert view.nodes() == ()
+
+    asyncio.run(run())
+
+
+def test_of_a_node_only_what_decides_is_kept(tmp_path: Path) -> None:
+    """Labels, taints, cordon and allocatable; in the order of names."""
+    tainted = node("b", pool="ml")
+    tainted["spec"] |= {
+        "taints": [{"key": "gpu", "effect": "NoSchedule", "timeAdded": "2026-01-01T00:00:00Z"}],
+        "unschedulable": True,
+    }
+
+    async def run() -> None:
+        async with viewed(tmp_path, [listing(tainted, node("a"))]) as (_, view):
+            await view.cache.wait_synced()
+            assert names(view) == ["a", "b"]
+            seen = (view.nodes() or ())[1]
+            assert seen._asdict() == {
+                "name": "b",
+                "labels": {"kubernetes.io/hostname": "b", "pool": "ml"},
+                "taints": ({"key": "gpu", "effect": "NoSchedule"},),
+                "unschedulable": True,
+                "allocatable": {"cpu": 7910, "memory": 28 * 2**30, "pods": 110},
+            }
+
+    asyncio.run(run())
+
+
+def test_a_heartbeat_changes_nothing(tmp_path: Path) -> None:
+    """Nobody is told, the version stays, and the nodes are the same object."""
+    told: list[int] = []
+    watch = events(
+        *(("MODIFIED", node("a", 11 + beat, beat=beat)) for beat in range(5)),
+        ("ADDED", node("z", 20)),
+        ends=False,
+    )
+
+    async def run() -> None:
+        async with viewed(tmp_path, [listing(node("a"))], [watch]) as (_, view):
+            view.subscribe(lambda: told.append(view.version))
+            await until(lambda: len(view.nodes() or ()) == 2)
+            assert told == [1, 2]
+            assert view.nodes() is view.nodes()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"metadata": {"labels": {"pool": "other"}}},
+        {"spec": {"unschedulable": True}},
+        {"spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}},
+        {"status": {"allocatable": {"cpu": "7910m", "memory": "28Gi", "nvidia.com/gpu": "8"}}},
+    ],
+    ids=["label", "cordon", "taint", "allocatable"],
+)
+def test_what_decides_is_told_at_once(tmp_path: Path, change: dict[str, Any]) -> None:
+    """Each such change raises the version once."""
+    changed = node("a", 11)
+    for part, fields in change.items():
+        changed[part] |= fields
+
+    async def run() -> None:
+        watch = events(("MODIFIED", changed), ends=False)
+        async with viewed(tmp_path, [listing(node("a"))], [watch]) as (_, view):
+            await until(lambda: view.version == 2)
+
+    asyncio.run(run())
+
+
+def test_a_node_that_goes_is_gone(tmp_path: Path) -> None:
+    """By the watch, or because a new list after 410 has it no more."""
+    deleted = events(("DELETED", node("a", 11)))
+    lists = [listing(node("a"), node("b"), node("c")), listing(node("c"), version=50)]
+
+    async def run() -> None:
+        steps = [deleted, refused(410, "Expired")]
+        async with viewed(tmp_path, lists, steps) as (_, view):
+            await until(lambda: names(view) == ["c"])
+            assert view.version == 5
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("odd", "why"),
+    [
+        ({"spec": {"taints": "none"}}, "spec.taints: want a list, not str"),
+        (
+            {"status": {"allocatable": {"cpu": "many"}}},
+            "status.allocatable[cpu]: want a quantity, not str",
+        ),
+        (
+            {"status": {"allocatable": {"cpu": {}}}},
+            "status.allocatable[cpu]: want a quantity, not dict",
+        ),
+    ],
+)
+def test_a_node_that_cannot_be_read_breaks_nothing(
+    tmp_path: Path, odd: dict[str, Any], why: str
+) -> None:
+    """It is left out and named; once it can be read it is there."""
+
+    async def run() -> None:
+        seen: list[str] = []
+        watch = events(
+            ("MODIFIED", node("a", 11) | odd),
+            ("ADDED", node("b", 12)),
+            ("MODIFIED", node("a", 13)),
+            ends=False,
+        )
+        async with viewed(tmp_path, [listing(node("a"))], [watch]) as (_, view):
+
+            def note() -> None:
+                if view.trouble() not in seen:
+                    seen.append(view.trouble())
+
+            view.subscribe(note)
+            await until(lambda: names(view) == ["a", "b"] and view.trouble() == "")
+            assert f"node a is left out: {why}" in seen
+
+    asyncio.run(run())
+
+
+def test_trouble_with_the_watch_is_told(tmp_path: Path) -> None:
+    """What was known before stays known."""
+
+    async def run() -> None:
+        steps = [refused(403, "Forbidden")]
+        async with viewed(tmp_path, [listing(node("a"))], steps) as (_, view):
+            await until(lambda: "403" in view.trouble() or "Forbidden" in view.trouble())
+            assert names(view) == ["a"]
+
+    asyncio.run(run())
+
+
+def test_nodes_are_listed_by_small_pages(tmp_path: Path) -> None:
+    """A page of whole nodes would take more memory than all that is kept of them."""
+
+    async def run() -> None:
+        async with viewed(tmp_path, [listing()]) as (api, view):
+            await view.cache.wait_synced()
+            requests: Sequence[Any] = api.requests
+            assert requests[0].query["limit"] == "50"
+
+    asyncio.run(run())

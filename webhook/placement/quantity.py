@@ -1,0 +1,89 @@
+"""Quantities of resources as the scheduler counts them: exact whole numbers."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+# Powers of ten and of two, by suffix (resource.Quantity, k8s.io/apimachinery).
+_DECIMAL: Final = {
+    "n": -9,
+    "u": -6,
+    "m": -3,
+    "": 0,
+    "k": 3,
+    "M": 6,
+    "G": 9,
+    "T": 12,
+    "P": 15,
+    "E": 18,
+}
+_BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_FORM: Final = re.compile(
+    r"([+-]?)([0-9]{1,64})?(?:\.([0-9]{0,64}))?(?:([KMGTPE]i)|([numkMGTPE]?)|[eE]([+-]?[0-9]{1,4}))",
+    re.ASCII,
+)
+# The API server caps what is larger; so far, a quantity is exact.
+_MOST: Final = 2**63 - 1
+_NANOS: Final = 10**9
+_MILLION: Final = 10**6
+CPU: Final = "cpu"
+
+
+class InvalidQuantity(ValueError):
+    """Not the text of a quantity."""
+
+
+@lru_cache(maxsize=4096)
+def nanos(text: str | int) -> int:
+    """A quantity in thousandths of a millionth, the finest that the API server keeps.
+
+    What is finer is rounded up, and what is more than 2^63-1 is that many, as the API server does
+    (ParseQuantity). Raises InvalidQuantity.
+    """
+    found = _FORM.fullmatch(str(text))
+    if found is None or not (found[2] or found[3]):
+        raise InvalidQuantity(f"{text!r} is no quantity, such as 4, 500m or 16Gi")
+    sign, whole, fraction, binary, decimal, exponent = found.groups()
+    digits = int((whole or "") + (fraction or ""))
+    shift = 9 - len(fraction or "")
+    if binary:
+        digits <<= _BINARY[binary]
+    else:
+        shift += int(exponent) if exponent else _DECIMAL[decimal]
+    if not digits or shift < -200:
+        # Whatever is not nothing is rounded up to something.
+        value = 1 if digits else 0
+    elif shift > 40:
+        value = _MOST * _NANOS
+    else:
+        value = digits * 10**shift if shift >= 0 else -(-digits // 10**-shift)
+    value = min(value, _MOST * _NANOS)
+    return -value if sign == "-" else value
+
+
+def counted(resource: str, nano: int) -> int:
+    """An amount in nanos as the scheduler compares it: cpu in thousandths, others in units.
+
+    Rounded up, as Quantity.MilliValue and Quantity.Value are (framework.Resource.Add).
+    """
+    return -(-nano // (_MILLION if resource == CPU else _NANOS))
+
+
+def amount(resource: str, text: str | int) -> int:
+    """A quantity as the scheduler compares it. Raises InvalidQuantity."""
+    return counted(resource, nanos(text))
+
+
+def shown(resource: str, count: int) -> str:
+    """A counted amount as people write it: 500m, 4, 16Gi, 1.5Gi."""
+    if resource == CPU:
+        return f"{count}m" if count % 1000 else str(count // 1000)
+    if "/" in resource or resource == "pods" or count < 1024:
+        return str(count)
+    for suffix, power in reversed(_BINARY.items()):
+        if count >= 1 << power:
+            text = f"{count / (1 << power):.1f}".removesuffix(".0")
+            return f"{text}{suffix}"
+    return str(count)
