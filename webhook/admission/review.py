@@ -38,36 +38,44 @@ class PodRequest:
     pod: JsonObject
 
 
-def parse(body: bytes) -> PodRequest:
-    """The request in the body of a POST. Raises InvalidReview with the reason."""
+def read(body: bytes) -> JsonObject:
+    """The request in the body of a POST, of whatever it is: only that its uid is there is sure.
+
+    Raises InvalidReview with the reason.
+    """
     review = _json(body)
     if not isinstance(review, dict):
         raise InvalidReview(f"the body is a JSON {_kind(review)}, not an AdmissionReview")
     if review.get("kind") != "AdmissionReview" or review.get("apiVersion") != API_VERSION:
         seen = f"{review.get('apiVersion')!r} {review.get('kind')!r}"
         raise InvalidReview(f"want an AdmissionReview of {API_VERSION}, not {seen[:200]}")
-    request = _member(review, "request", dict, "request")
-    uid = _member(request, "uid", str, "request.uid")
-    if not uid:
+    request: JsonObject = member(review, "request", dict, "request")
+    if not member(request, "uid", str, "request.uid"):
         raise InvalidReview("request.uid is empty: the answer has to carry it")
+    return request
+
+
+def parse(body: bytes) -> PodRequest:
+    """The creation of a pod in the body of a POST. Raises InvalidReview with the reason."""
+    request = read(body)
     operation = request.get("operation")
     if operation != "CREATE":
         raise InvalidReview(f"request.operation: want CREATE, not {str(operation)[:50]!r}")
-    kind = _member(request, "kind", dict, "request.kind")
+    kind = member(request, "kind", dict, "request.kind")
     if (kind.get("group", ""), kind.get("version"), kind.get("kind")) != ("", "v1", "Pod"):
         raise InvalidReview(f"request.kind: want a v1 Pod, not {str(kind)[:200]}")
     if request.get("subResource"):
         raise InvalidReview("request.subResource: want the pod itself")
-    pod = _member(request, "object", dict, "request.object")
+    pod = member(request, "object", dict, "request.object")
     user = request.get("userInfo") or {}
     if not isinstance(user, dict):
         raise InvalidReview(f"request.userInfo: want an object, not a {_kind(user)}")
     return PodRequest(
-        uid=uid,
+        uid=request["uid"],
         # The pod's own namespace may be empty at this point; the request's never is.
-        namespace=_member(request, "namespace", str, "request.namespace"),
-        name=_optional(request, "name", "request.name"),
-        user=_optional(user, "username", "request.userInfo.username"),
+        namespace=member(request, "namespace", str, "request.namespace"),
+        name=optional(request, "name", "request.name"),
+        user=optional(user, "username", "request.userInfo.username"),
         dry_run=request.get("dryRun") is True,
         pod=pod,
     )
@@ -93,14 +101,16 @@ def _int64(text: str) -> int:
     return int(text)
 
 
-def _member(holder: JsonObject, key: str, wanted: type, path: str) -> Any:
+def member(holder: JsonObject, key: str, wanted: type, path: str) -> Any:
+    """A member of the wanted type. `path` names it in messages. Raises InvalidReview."""
     value = holder.get(key)
     if not isinstance(value, wanted):
         _wrong(path, wanted, value)
     return value
 
 
-def _optional(holder: JsonObject, key: str, path: str) -> str:
+def optional(holder: JsonObject, key: str, path: str) -> str:
+    """A text; empty if there is none. Raises InvalidReview for anything else."""
     value = holder.get(key)
     if value is None:
         return ""
