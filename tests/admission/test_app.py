@@ -91,7 +91,8 @@ def test_a_pod_of_no_run_gets_an_empty_answer() -> None:
 
 def test_a_rejection_is_an_answer_that_names_policy_and_field() -> None:
     """HTTP 200, for it is a decision and no failure."""
-    answer = Webhook(policy_set(POOL)).post(review(pod(nodeSelector={"pool": "other"})))
+    webhook = Webhook(policy_set(POOL))
+    answer = webhook.post(review(pod(nodeSelector={"pool": "other"})))
     assert answer.status == 200
     assert not answer.response["allowed"]
     assert answer.response["status"]["code"] == 403
@@ -100,6 +101,7 @@ def test_a_rejection_is_an_answer_that_names_policy_and_field() -> None:
     assert "nodeSelector" in message
     assert "patch" not in answer.response
     assert answer.response["auditAnnotations"]["result"] == "rejected"
+    assert webhook.counted("policy_rejections", policy="pool-required") == 1
 
 
 def test_a_pod_of_the_daemon_set_controller_is_stamped_and_left_alone() -> None:

@@ -52,6 +52,31 @@ def test_decisions_are_counted_once_for_each_policy() -> None:
     assert samples['fairlead_decisions_total{policy="",result="unchanged"}'] == 1
 
 
+def test_the_last_match_and_the_refusals_of_a_policy_are_told() -> None:
+    """Each match moves the time on, a refusal counts for who refused, and a set forgets others."""
+    now = 1000.0
+    metrics = Metrics(clock=lambda: now)
+    metrics.decided("placed", ("spot", "gpu"))
+    now = 2000.0
+    metrics.decided("rejected", ("gpu",))
+    metrics.rejected(("gpu",))
+    metrics.decided("unchanged", ())
+    samples = _samples(metrics)
+    times = "fairlead_policy_last_match_timestamp_seconds"
+    assert [samples[f'{times}{{policy="{name}"}}'] for name in ("spot", "gpu")] == [1000, 2000]
+    assert samples['fairlead_policy_rejections_total{policy="gpu"}'] == 1
+    metrics.policies_loaded("b2", {"spot"}, NOW)
+    kept = {name for name in _samples(metrics) if "policy=" in name}
+    assert kept == {
+        f'{times}{{policy="spot"}}',
+        'fairlead_decisions_total{policy="spot",result="placed"}',
+        'fairlead_decisions_total{policy="",result="unchanged"}',
+    }
+    metrics.decided("rejected", ("gpu",))
+    metrics.rejected(("gpu",))
+    assert _samples(metrics)['fairlead_policy_rejections_total{policy="gpu"}'] == 1
+
+
 def test_policies_that_are_gone_leave_no_series() -> None:
     """A new set forgets the counts of policies that it does not have, and keeps the others."""
     metrics = Metrics()

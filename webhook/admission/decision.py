@@ -55,3 +55,11 @@ class Decision:
     def allowed(self) -> bool:
         """Whether the pod is admitted."""
         return self.result != "rejected"
+
+    @property
+    def rejected_by(self) -> tuple[str, ...]:
+        """Names of the policies for whose wishes the pod is refused; empty if for none of them."""
+        if self.allowed:
+            return ()
+        found = (each.policy for each in self.trace if each.outcome == "rejected")
+        return tuple(dict.fromkeys(name for name in found if name))

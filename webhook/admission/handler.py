@@ -44,6 +44,9 @@ class Observer(Protocol):
     def decided(self, result: str, policies: Collection[str]) -> None:
         """One decision was made, in which these policies took part."""
 
+    def rejected(self, policies: Collection[str]) -> None:
+        """These policies refused a pod."""
+
     def audited(self, policy: str, namespace: str, outcome: audit.Outcome) -> None:
         """A policy under Audit matched a pod there, and this is what it would have meant."""
 
@@ -159,6 +162,7 @@ class Handler:
             audit=audit.annotations_of(decision, policies.hash),
         )
         self._observer.decided(decision.result, decision.policies)
+        self._observer.rejected(decision.rejected_by)
         if decision.audited is not None:
             self._observer.decided(_audited_result(decision), decision.audited.policies)
             for policy, (outcome, _) in _outcomes(decision.audited).items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Final, get_args
 
 from prometheus_client import Counter, Gauge, Histogram
@@ -22,11 +23,13 @@ class Metrics(Exposition):
     """Every metric of the serving webhook.
 
     Observing is meant for the event loop's thread. The series of labels seen before are looked up
-    in plain dictionaries, for prometheus-client validates labels anew at every look-up.
+    in plain dictionaries, for prometheus-client validates labels anew at every look-up. `clock` is
+    the wall clock, in seconds since 1970.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
         super().__init__()
+        self._clock = clock
         self._requests = Counter(
             "fairlead_admission_requests",
             "Admission requests answered, by result and HTTP status code.",
@@ -39,10 +42,27 @@ class Metrics(Exposition):
             ["result", "policy"],
             registry=self.registry,
         )
+        self._rejections = Counter(
+            "fairlead_policy_rejections",
+            "Pods refused for what the policy wishes.",
+            ["policy"],
+            registry=self.registry,
+        )
+        self._last_match = self._gauge(
+            "fairlead_policy_last_match_timestamp_seconds",
+            "When the policy last matched a pod, under Audit too.",
+            "policy",
+        )
         self._audited = Counter(
             "fairlead_audited_decisions",
             "What policies under Audit would have meant to pods: same, changes or rejects.",
             ["policy", "namespace", "outcome"],
+            registry=self.registry,
+        )
+        self._exceptions = Counter(
+            "fairlead_exceptions_applied",
+            "Pods in which a policy that matched took no part, by the exception that says so.",
+            ["exception", "policy"],
             registry=self.registry,
         )
         self._duration = Histogram(
@@ -98,7 +118,10 @@ class Metrics(Exposition):
         self._handshake: Gauge | None = None
         self._request_children: dict[tuple[str, int], Counter] = {}
         self._decision_children: dict[tuple[str, str], Counter] = {}
+        self._match_children: dict[str, Gauge] = {}
+        self._rejecting: set[str] = set()
         self._audited_series: set[tuple[str, str, str]] = set()
+        self._excepted_series: set[tuple[str, str]] = set()
         for outcome in ("loaded", "refused"):
             # A series that starts at its first event hides that event from rate().
             self._reloads.labels(outcome)
@@ -117,27 +140,47 @@ class Metrics(Exposition):
 
     def decided(self, result: str, policies: Collection[str]) -> None:
         """Count one decision under the name of each policy that it applied."""
+        now = self._clock()
         for policy in policies or (NO_POLICY,):
             child = self._decision_children.get((result, policy))
             if child is None:
                 child = self._decisions.labels(result, policy)
                 self._decision_children[result, policy] = child
             child.inc()
+            if policy != NO_POLICY:
+                self._matched(policy, now)
+
+    def rejected(self, policies: Collection[str]) -> None:
+        """Count one pod under each policy that refused it."""
+        for policy in policies:
+            self._rejecting.add(policy)
+            self._rejections.labels(policy).inc()
 
     def audited(self, policy: str, namespace: str, outcome: str) -> None:
         """Count one pod that a policy under Audit there matched, by what it would have meant."""
         self._audited_series.add((policy, namespace, outcome))
         self._audited.labels(policy, namespace, outcome).inc()
 
+    def excepted(self, exception: str, policy: str) -> None:
+        """Count one pod in which an exception set a policy aside."""
+        self._excepted_series.add((exception, policy))
+        self._exceptions.labels(exception, policy).inc()
+
     def engine_failed(self) -> None:
         """Count one decision that ended in an exception."""
         self._engine_errors.inc()
 
-    def policies_loaded(self, digest: str, names: Collection[str], now: datetime) -> None:
-        """Record the policy set that serves from now on, by its hash and its policies' names.
+    def policies_loaded(
+        self,
+        digest: str,
+        names: Collection[str],
+        now: datetime,
+        exceptions: Collection[str] = (),
+    ) -> None:
+        """Record the policy set that serves from now on, by its hash, its policies and exceptions.
 
-        Decisions counted under policies that are gone are forgotten, or years of edits would
-        pile up.
+        Decisions counted under policies or exceptions that are gone are forgotten, or years of
+        edits would pile up.
         """
         self._reloads.labels("loaded").inc()
         self._policy_set.clear()
@@ -147,9 +190,19 @@ class Metrics(Exposition):
             if policy not in names and policy != NO_POLICY:
                 del self._decision_children[result, policy]
                 self._decisions.remove(result, policy)
+        for policy in self._match_children.keys() - set(names):
+            del self._match_children[policy]
+            self._last_match.remove(policy)
+        for policy in self._rejecting - set(names):
+            self._rejecting.remove(policy)
+            self._rejections.remove(policy)
         for series in [each for each in self._audited_series if each[0] not in names]:
             self._audited_series.remove(series)
             self._audited.remove(*series)
+        there = set(itertools.product(exceptions, names))
+        for pair in self._excepted_series - there:
+            self._excepted_series.remove(pair)
+            self._exceptions.remove(*pair)
 
     def policies_refused(self) -> None:
         """Count one policy set that was read and not taken."""
@@ -189,6 +242,12 @@ class Metrics(Exposition):
     def watch_cache(self, resource: str, age: Callable[[], float]) -> None:
         """Read a cache's age in seconds from `age` at each scrape, on another thread."""
         self._cache_age.labels(resource).set_function(age)
+
+    def _matched(self, policy: str, now: float) -> None:
+        child = self._match_children.get(policy)
+        if child is None:
+            child = self._match_children[policy] = self._last_match.labels(policy)
+        child.set(now)
 
     def _count_request(self, result: str, code: int) -> None:
         child = self._request_children.get((result, code))
