@@ -17,6 +17,9 @@ ROLE: Final = f"{GROUP}/role"
 REPLICA_INDEX: Final = f"{GROUP}/replica-index"
 PLACE: Final = f"{GROUP}/place"
 PLACE_ALL: Final = "all"
+# On a namespace: the nodeSelector of pods that Kueue has admitted goes before overrides.
+KUEUE: Final = f"{GROUP}/kueue"
+KUEUE_KEEP: Final = "keep"
 
 # Annotations: what a pod's author asks for, and what a decision leaves behind.
 CAPACITY: Final = f"{GROUP}/capacity"
@@ -119,3 +122,12 @@ OS_LABEL: Final = "kubernetes.io/os"
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 TAINT_NOT_READY: Final = "node.kubernetes.io/not-ready"
 TAINT_UNREACHABLE: Final = "node.kubernetes.io/unreachable"
+
+# Kueue's own: labels, an annotation and a scheduling gate of pods. The podset is on what it has
+# admitted; the gate of its topology is the one that such a pod may still have.
+KUEUE_PREFIX: Final = "kueue.x-k8s.io/"
+KUEUE_PODSET: Final = f"{KUEUE_PREFIX}podset"
+KUEUE_QUEUE: Final = f"{KUEUE_PREFIX}queue-name"
+KUEUE_LOCAL_QUEUE: Final = f"{KUEUE_PREFIX}local-queue-name"
+KUEUE_WORKLOAD: Final = f"{KUEUE_PREFIX}workload"
+KUEUE_TOPOLOGY_GATE: Final = f"{KUEUE_PREFIX}topology"

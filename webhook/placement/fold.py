@@ -4,6 +4,10 @@ Requirements come first, then overrides, then defaults; within each the policies
 (priority, then name). The first wins a key that two want, and a wish that no node could meet beside
 the earlier ones drops. Requirements never drop: two that contradict each other are a contradiction
 of the bundle, for which every pod is rejected.
+
+Where a pod's own selector goes before overrides (`placement.kueue`) it stands between requirements
+and overrides while these are folded, so that what it leaves no node to drops; and is then taken
+away again, for the pod has it.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from webhook.placement import node_affinity
 from webhook.placement.bundle import Bundle, Demand
 from webhook.placement.capacity import compatible
 from webhook.placement.tolerations import NO_EXECUTE, covers, normal
-from webhook.placement.trace import Entry, Outcome, entry, warning
+from webhook.placement.trace import Entry, Outcome, entry, quoted, warning
 from webhook.placement.wishes import (
     PARTS,
     CapacityWish,
@@ -31,13 +35,22 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def fold(policies: Sequence[str], wishes: Sequence[Wish]) -> Bundle:
-    """The bundle of policies, named in their order; `wishes` are theirs, policy by policy."""
+def fold(
+    policies: Sequence[str], wishes: Sequence[Wish], ahead: Sequence[MemberWish] = ()
+) -> Bundle:
+    """The bundle of policies, named in their order; `wishes` are theirs, policy by policy.
+
+    `ahead` are nodeSelector keys that go before every override, and are no part of the bundle.
+    """
     folding = _Folding()
     for part in PARTS:
+        if part == "overrides":
+            folding.put(ahead)
         for wish in wishes:
             if wish.part == part:
                 folding.take(wish)
+        if part == "overrides":
+            folding.withdraw()
     return folding.bundle(tuple(policies), tuple(wishes))
 
 
@@ -46,9 +59,25 @@ class _Folding:
 
     def __init__(self) -> None:
         self.standing: list[Wish] = []
+        self.ahead: list[MemberWish] = []
         self.trace: list[Entry] = []
         self.warnings: list[str] = []
         self.contradictions: list[str] = []
+
+    def put(self, ahead: Sequence[MemberWish]) -> None:
+        """Let those in for a while that requirements leave a node to, and say nothing of others."""
+        for wish in ahead:
+            if self._rival_key(wish) is None and not _obstacle([*self.standing, wish]):
+                self.standing.append(wish)
+                self.ahead.append(wish)
+
+    def withdraw(self) -> None:
+        """Take them away again."""
+        self.standing = [w for w in self.standing if not self._is_ahead(w)]
+        self.ahead = []
+
+    def _is_ahead(self, wish: Wish) -> bool:
+        return any(wish is other for other in self.ahead)
 
     def take(self, wish: Wish) -> None:
         """Let one wish in, or record why not."""
@@ -59,7 +88,7 @@ class _Folding:
                 rival = self._rival_capacity(wish)
             case _:
                 rival = self._rival_key(wish)
-        if rival is not None:
+        if rival is not None and not (self._is_ahead(rival) and _agree(wish, rival)):
             self._lose(wish, rival)
         elif self._can_be_met(wish):
             self.standing.append(wish)
@@ -67,6 +96,11 @@ class _Folding:
     def _lose(self, wish: Wish, rival: Wish) -> None:
         if wish.part == rival.part == "requirements" and _contradicts(wish, rival):
             self._contradict(wish, f"policy {rival.policy} requires otherwise", rival)
+            return
+        if isinstance(rival, MemberWish) and isinstance(wish, MemberWish) and self._is_ahead(rival):
+            wants, has = quoted(wish.value), quoted(rival.value)
+            self.trace.append(entry(wish, "kept", f"{rival.policy} put {has}"))
+            self._warn(wish, f"wants {wants}, {rival.policy} put {has}: kept")
             return
         outcome: Outcome = "kept" if _agree(wish, rival) else "lost"
         says = "says the same" if outcome == "kept" else "decides it"
@@ -123,7 +157,7 @@ class _Folding:
         if not reason:
             return True
         rival = next((other for other in self.standing if _obstacle([other, wish])), None)
-        against = f"policy {rival.policy} ({rival.field})" if rival else "the policies before it"
+        against = self._against(rival)
         reason = f"beside {against}: {reason}"
         if wish.part == "requirements":
             self._contradict(wish, reason, rival)
@@ -133,6 +167,18 @@ class _Folding:
                 warning(f"policy {wish.policy}: {wish.field} dropped beside {against}")
             )
         return False
+
+    def _against(self, rival: Wish | None) -> str:
+        """Beside whom a wish cannot be met, by name."""
+        if rival is None:
+            others = f", and {self.ahead[0].policy}" if self.ahead else ""
+            return f"the policies before it{others}"
+        if isinstance(rival, MemberWish) and self._is_ahead(rival):
+            return f"{rival.policy}, which put {rival.field}={quoted(rival.value)}"
+        return f"policy {rival.policy} ({rival.field})"
+
+    def _warn(self, wish: Wish, what: str) -> None:
+        self.warnings.append(warning(f"policy {wish.policy}: {wish.field}: {what}"))
 
     def bundle(self, policies: tuple[str, ...], wishes: tuple[Wish, ...]) -> Bundle:
         """The result, grouped by field."""

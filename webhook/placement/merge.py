@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from webhook.placement import (
+    kueue,
     merge_capacity,
     merge_nodes,
     merge_plain,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from webhook.placement.bundle import Bundle
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.capacity_request import Request
+    from webhook.placement.kueue import Flavor
     from webhook.placement.pod import PodPlacement
     from webhook.placement.trace import Entry
 
@@ -38,11 +40,13 @@ class Surroundings:
     classes:                     every capacity class of the set, by name
     default_priority_class:      the cluster's globalDefault PriorityClass; empty if there is none
     default_toleration_seconds:  what the DefaultTolerationSeconds admission plugin gives, by taint
+    flavor:                      what Kueue put into the pod, if it has admitted it
     """
 
     classes: Mapping[str, CapacityClass] = field(default_factory=dict)
     default_priority_class: str = ""
     default_toleration_seconds: Mapping[str, int] = field(default_factory=dict)
+    flavor: Flavor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +84,17 @@ def _with_nodes(
 ) -> PodPlacement:
     """`plain` with the fields that choose a node."""
     asked = merge_capacity.settle(bundle, requests, around.classes, ledger)
+    others = len(ledger.rejections)
     merge_verdict.judge(bundle, pod, asked, ledger)
     if pod.node_name:
         ledger.skip_node_fields(bundle, "nodeName is set: the pod is bound already")
         return plain
     nodes = merge_nodes.choose(bundle, pod, asked, [r.class_name for r in requests], ledger)
+    if around.flavor is not None:
+        for path, what in kueue.overruled(around.flavor, bundle, nodes.selector):
+            ledger.warn_pod(path, "removed", what)
+        if len(ledger.rejections) > others:
+            ledger.rejections.append(f"{around.flavor.by} has admitted the pod: look at its flavor")
     return plain._replace(
         node_selector=nodes.selector,
         required=nodes.required,

@@ -82,6 +82,14 @@ def read(pod: JsonObject) -> PodPlacement:
     )
 
 
+def scheduling_gates(pod: JsonObject) -> frozenset[str]:
+    """The names of a v1.Pod's scheduling gates. Raises InvalidPod as `read` does."""
+    gates = _objects(pod["spec"], "schedulingGates", "spec.schedulingGates")
+    return frozenset(
+        _string(gate, "name", f"spec.schedulingGates[{at}].name") for at, gate in enumerate(gates)
+    )
+
+
 def _object(holder: JsonObject, key: str, path: str) -> JsonObject:
     value = holder.get(key)
     if value is None:
