@@ -199,10 +199,10 @@ class Metrics(Exposition):
         for series in [each for each in self._audited_series if each[0] not in names]:
             self._audited_series.remove(series)
             self._audited.remove(*series)
-        there = set(itertools.product(exceptions, names))
-        for pair in self._excepted_series - there:
-            self._excepted_series.remove(pair)
-            self._exceptions.remove(*pair)
+        for exception, policy in list(self._excepted_series):
+            if exception not in exceptions or policy not in names:
+                self._excepted_series.remove((exception, policy))
+                self._exceptions.remove(exception, policy)
 
     def policies_refused(self) -> None:
         """Count one policy set that was read and not taken."""
