@@ -36,13 +36,17 @@ def compatible(one: Mode, other: Mode) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CapacityClass:
-    """A compiled class. `inside` and `outside` are ORed terms; `keys` the node labels they read."""
+    """A compiled class. `inside` and `outside` are ORed terms; `keys` the node labels they read.
+
+    `autoscaled`: its nodes are made on demand, so that there may be none at the moment.
+    """
 
     name: str
     inside: tuple[Term, ...]
     outside: tuple[Term, ...]
     taints: tuple[Taint, ...]
     keys: frozenset[str]
+    autoscaled: bool = False
 
     @property
     def tolerations(self) -> tuple[Toleration, ...]:
@@ -74,7 +78,9 @@ def shape(labels: dict[str, str], expressions: Sequence[Requirement]) -> Term:
     return {"matchExpressions": [*equal, *(e for e in expressions if e not in equal)]}
 
 
-def compiled(name: str, shapes: Sequence[Term], taints: Iterable[Taint]) -> CapacityClass:
+def compiled(
+    name: str, shapes: Sequence[Term], taints: Iterable[Taint], *, autoscaled: bool = False
+) -> CapacityClass:
     """The class of all nodes that one of the shapes holds on.
 
     Each shape has at least one expression, with an operator that can be negated. Raises
@@ -106,14 +112,16 @@ def compiled(name: str, shapes: Sequence[Term], taints: Iterable[Taint]) -> Capa
         )
     unique: list[Taint] = []
     unique.extend(taint for taint in taints if taint not in unique)
-    return CapacityClass(
-        name, tuple(shapes), tuple(outside), tuple(unique), node_affinity.keys(shapes)
-    )
+    keys = node_affinity.keys(shapes)
+    return CapacityClass(name, tuple(shapes), tuple(outside), tuple(unique), keys, autoscaled)
 
 
-def complement(name: str, of: CapacityClass) -> CapacityClass:
-    """The class of all nodes that are not of class `of`. It has no taints of its own."""
-    return CapacityClass(name, of.outside, of.inside, (), of.keys)
+def complement(name: str, of: CapacityClass, *, autoscaled: bool = False) -> CapacityClass:
+    """The class of all nodes that are not of class `of`. It has no taints of its own.
+
+    Nor is it autoscaled because `of` is.
+    """
+    return CapacityClass(name, of.outside, of.inside, (), of.keys, autoscaled)
 
 
 def names_taint(toleration: Toleration, taints: Iterable[Taint]) -> bool:
