@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from webhook.run.conditions import CREATED, READY, SUCCEEDED, Said, updated, without_pods
+from webhook.crd.conditions import Said
+from webhook.run.conditions import CREATED, READY, SUCCEEDED, updated, without_pods
 
 THEN = datetime(2026, 11, 21, 20, 0, 0, tzinfo=UTC)
 NOW = datetime(2026, 11, 21, 21, 0, 0, tzinfo=UTC)

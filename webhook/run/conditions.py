@@ -1,15 +1,18 @@
-"""Conditions that keep the time of their last change (metav1.Condition)."""
+"""The conditions of a Run: their types, and how they are updated."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from webhook.crd.reported import Condition
+from webhook.crd import conditions
 from webhook.run.times import to_second
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
+
+    from webhook.crd.conditions import Said
+    from webhook.crd.reported import Condition
 
 CREATED: Final = "Created"
 SCHEDULED: Final = "Scheduled"
@@ -21,32 +24,11 @@ FAILED: Final = "Failed"
 _UNDER_WAY: Final = (CREATED, SCHEDULED)
 
 
-class Said(NamedTuple):
-    """One condition as it is now."""
-
-    type: str
-    status: Literal["True", "False", "Unknown"]
-    reason: str
-    message: str = ""
-
-
 def updated(
     before: Iterable[Condition], said: Iterable[Said], generation: int, now: datetime
 ) -> tuple[Condition, ...]:
     """What is said now, and what was said of other types; a status that stays keeps its time."""
-    known = {condition.type: condition for condition in before}
-    for one in said:
-        old = known.get(one.type)
-        since = old.last_transition_time if old and old.status == one.status else to_second(now)
-        known[one.type] = Condition(
-            type=one.type,
-            status=one.status,
-            observed_generation=generation,
-            last_transition_time=since,
-            reason=one.reason,
-            message=one.message,
-        )
-    return tuple(known.values())
+    return conditions.updated(before, said, generation, to_second(now))
 
 
 def without_pods(before: Iterable[Condition]) -> tuple[Condition, ...]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from webhook.crd.conditions import Said
 from webhook.run import backoff, conditions
 from webhook.run.actions import DeleteDeployment, DeleteRun, Outcome
-from webhook.run.conditions import Said
 from webhook.run.steps import cleaned
 from webhook.run.times import elapsed, spoken, to_second
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from webhook.crd.conditions import Said
 from webhook.run import conditions, serving
 from webhook.run.actions import Outcome
 from webhook.run.announce import announcements
-from webhook.run.conditions import Said
 from webhook.run.counting import closed, count, suspended
 from webhook.run.facts import look
 from webhook.run.finish import at_rest, ended, ended_status, soonest

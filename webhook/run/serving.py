@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from webhook.crd.conditions import Said
 from webhook.run import conditions, hindrance
 from webhook.run.actions import CreateDeployment, CreateService, Outcome, ScaleDeployment
 from webhook.run.announce import announcements
-from webhook.run.conditions import Said
 from webhook.run.finish import at_rest, ended_status
 from webhook.run.model import DEFAULT_ROLE, RoleStatus
 from webhook.run.times import elapsed, spoken, to_second

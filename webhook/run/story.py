@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from webhook.crd.conditions import Said
 from webhook.run import backoff, conditions, hindrance
-from webhook.run.conditions import Said
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
