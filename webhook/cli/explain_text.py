@@ -41,21 +41,31 @@ def lines(replicas: Replicas, policies: PolicySet, nodes: Sequence[Node] | None)
     """The explanation, line by line."""
     subject, decision = click.style(f"{replicas.subject}: ", bold=True), replicas.decision
     yield subject + coloured(decision, verdict(decision))
-    yield from table(_head(replicas), 2)
-    sections = [
-        (f"Policies (set {policies.hash[:HASH_LENGTH]})", _policies(replicas, policies)),
-        (fields_title(decision), field_rows(decision.trace)),
-        ("If the policies under audit were enforced", _audit(replicas)),
-    ]
+    yield from table(head(replicas), 2)
+    for title, rows in sections(replicas, policies, nodes):
+        yield from section(title, rows)
+    yield from warning_lines(replicas.warnings)
+
+
+def sections(
+    replicas: Replicas, policies: PolicySet, nodes: Sequence[Node] | None
+) -> Iterator[tuple[str, list[list[str]]]]:
+    """Policies, fields, what audits and nodes say: each a title, and rows, of which may be none."""
+    decision = replicas.decision
+    yield f"Policies (set {policies.hash[:HASH_LENGTH]})", _policies(replicas, policies)
+    yield fields_title(decision), field_rows(decision.trace)
+    yield "If the policies under audit were enforced", _audit(replicas)
     if nodes is not None:
         found = surveys(replicas, nodes)
-        sections.append((_nodes_title(found), _nodes(found.last)))
-    for title, rows in sections:
-        if rows:
-            yield ""
-            yield "  " + click.style(title, bold=True)
-            yield from table(rows, 4)
-    yield from warning_lines(replicas.warnings)
+        yield _nodes_title(found), _nodes(found.last)
+
+
+def section(title: str, rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Rows under their title; nothing if there are none."""
+    if rows:
+        yield ""
+        yield "  " + click.style(title, bold=True)
+        yield from table(rows, 4)
 
 
 def warning_lines(warnings: Sequence[str]) -> Iterator[str]:
@@ -69,7 +79,8 @@ def warning_lines(warnings: Sequence[str]) -> Iterator[str]:
         yield from (f"      {line}" for line in more)
 
 
-def _head(replicas: Replicas) -> list[list[str]]:
+def head(replicas: Replicas) -> list[list[str]]:
+    """Where the pods are from, who they are, and why they are rejected."""
     template, decision = replicas.template, replicas.decision
     place = template.source.place(template.path)
     if not template.is_pod:

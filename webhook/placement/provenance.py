@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from webhook.placement.shapes import Term
     from webhook.placement.wishes import Wish
 
-_MAPS = {
+MAPS = {
     "nodeSelector": "node_selector",
     "labels": "labels",
     "annotations": "annotations",
     "securityContext": "security_context",
 }
-_SCALARS = {
+SCALARS = {
     "priorityClassName": "priority_class_name",
     "schedulerName": "scheduler_name",
     "runtimeClassName": "runtime_class_name",
@@ -59,10 +59,10 @@ def holds(wish: Wish, final: PodPlacement) -> bool:
     """Whether the pod has what the wish asks for."""
     match wish:
         case MemberWish():
-            members = getattr(final, _MAPS[wish.map])
+            members = getattr(final, MAPS[wish.map])
             return wish.key in members and bool(members[wish.key] == wish.value)
         case ScalarWish():
-            return bool(getattr(final, _SCALARS[wish.name]) == wish.value)
+            return bool(getattr(final, SCALARS[wish.name]) == wish.value)
         case TolerationWish():
             return wish.toleration in final.tolerations
         case RequiredWish():

@@ -1,0 +1,213 @@
+"""What of a pod that was placed is its author's own word: the rest is credited to policies.
+
+A stamp credits by content (decision 9): a policy has a field to its credit that holds what it
+wished. Taking that away gives a pod that the same policies would place in the same way; a word of
+the author's that said the same is restored by them, and one that they overruled is lost, unless
+the author's own template or file is known beside.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook import names
+from webhook.placement import node_affinity
+from webhook.placement.capacity import MODES
+from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES
+from webhook.placement.provenance import MAPS, SCALARS, holds
+from webhook.placement.tolerations import covered
+from webhook.placement.wishes import (
+    CapacityWish,
+    ListWish,
+    MemberWish,
+    RequiredWish,
+    ScalarWish,
+    SpreadWish,
+    TolerationWish,
+    condition,
+    spread_pair,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.placement.capacity import CapacityClass
+    from webhook.placement.pod import PodPlacement
+    from webhook.placement.shapes import Term
+    from webhook.placement.wishes import Wish
+    from webhook.policy.policy_set import PolicySet
+
+_MEMBER: Final = re.compile(r"(\w+)\[(.*)\]", re.DOTALL)
+# What the DefaultTolerationSeconds admission plugin gives is nobody's word.
+_NOBODYS: Final = (names.TAINT_NOT_READY, names.TAINT_UNREACHABLE)
+
+
+class Authored(NamedTuple):
+    """What a pod's author wrote, as far as it can be known.
+
+    `unsure` are fields that the stamp credits to a policy which says something else by now, so
+    that nobody knows what it gave: what stands there counts as the author's. As (policy, field).
+    """
+
+    placement: PodPlacement
+    unsure: tuple[tuple[str, str], ...] = ()
+
+
+def without_credits(
+    own: PodPlacement, credited: Mapping[str, Sequence[str]], policies: PolicySet
+) -> Authored:
+    """The placement without what a stamp credits: `credited` are fields by policy.
+
+    `policies` tell what each policy wishes today; what it wished then is told by the field's name,
+    where that says enough.
+    """
+    wishes: dict[tuple[str, str], list[Wish]] = {}
+    for each in policies.policies:
+        for wish in each.wishes:
+            wishes.setdefault((each.name, wish.field), []).append(wish)
+    # The node is the scheduler's word.
+    bare = _without(own.annotations, names.PLACEMENT)
+    result = own._replace(annotations=bare, node_name="")
+    unsure: list[tuple[str, str]] = []
+    for policy, fields in credited.items():
+        for field in fields:
+            held = [wish for wish in wishes.get((policy, field), ()) if holds(wish, own)]
+            undone = _by_wishes(held, result) if held else _by_name(field, result, policies.classes)
+            if undone is None:
+                unsure.append((policy, field))
+            else:
+                result = undone
+    return Authored(result, tuple(unsure))
+
+
+def with_origin(stripped: Authored, origin: PodPlacement) -> Authored:
+    """What was left of a pod, corrected by the author's own text: a template, or a file.
+
+    What admission or a controller added beside the policies stays: labels, members of a
+    nodeSelector, tolerations.
+    """
+    left, unsure = stripped
+    tolerations = [*origin.tolerations]
+    for each in left.tolerations:
+        if each not in tolerations and (each.get("key") in _NOBODYS or not unsure):
+            tolerations.append(each)
+    return Authored(
+        left._replace(
+            labels={**left.labels, **origin.labels},
+            annotations=_without({**left.annotations, **origin.annotations}, names.PLACEMENT),
+            node_selector={**left.node_selector, **origin.node_selector},
+            tolerations=tolerations,
+            required=origin.required,
+            lists=origin.lists,
+            topology_spread=origin.topology_spread,
+            security_context={**left.security_context, **origin.security_context},
+            node_name=origin.node_name,
+            priority_class_name=origin.priority_class_name or left.priority_class_name,
+            scheduler_name=origin.scheduler_name or left.scheduler_name,
+            runtime_class_name=origin.runtime_class_name or left.runtime_class_name,
+        )
+    )
+
+
+def _without(members: Mapping[str, str], key: str) -> dict[str, str]:
+    return {name: value for name, value in members.items() if name != key}
+
+
+def _with(own: PodPlacement, attribute: str, value: object) -> PodPlacement:
+    changed: dict[str, Any] = {attribute: value}
+    return own._replace(**changed)
+
+
+def _by_wishes(wishes: Sequence[Wish], own: PodPlacement) -> PodPlacement:
+    """The placement without exactly what the wishes give."""
+    for wish in wishes:
+        own = _by_wish(wish, own)
+    return own
+
+
+def _by_wish(wish: Wish, own: PodPlacement) -> PodPlacement:
+    match wish:
+        case MemberWish() | ScalarWish() | SpreadWish():
+            return _by_name(wish.field, own, {}) or own
+        case TolerationWish():
+            return own._replace(tolerations=[t for t in own.tolerations if t != wish.toleration])
+        case RequiredWish():
+            return own._replace(required=_relieved(own.required, wish.terms))
+        case ListWish():
+            return _without_entries(own, wish.name, wish.entries)
+        case CapacityWish():
+            return _without_capacity(own, wish.capacity, wish.condition, wish.weight)
+    raise TypeError(wish)
+
+
+def _by_name(
+    field: str, own: PodPlacement, classes: Mapping[str, CapacityClass]
+) -> PodPlacement | None:
+    """The placement without what stands under the field; None if its name does not say enough."""
+    if field in SCALARS:
+        default = names.DEFAULT_SCHEDULER if field == "schedulerName" else ""
+        return _with(own, SCALARS[field], default)
+    found = _MEMBER.fullmatch(field)
+    if found is None:
+        return None
+    holder, key = found.groups()
+    if holder in MAPS:
+        return _with(own, MAPS[holder], _without(getattr(own, MAPS[holder]), key))
+    if holder == "tolerations":
+        left = [each for each in own.tolerations if (each.get("key") or "*") != key]
+        return own._replace(tolerations=left)
+    if holder == "topologySpreadConstraints":
+        spread = [each for each in own.topology_spread if ",".join(spread_pair(each)) != key]
+        return own._replace(topology_spread=spread)
+    if holder == "capacity" and key in classes:
+        return _without_any_mode(own, classes[key])
+    return None
+
+
+def _without_any_mode(own: PodPlacement, capacity: CapacityClass) -> PodPlacement:
+    for mode in MODES:
+        if mode != "Prefer":
+            own = _without_capacity(own, capacity, condition(capacity, mode), None)
+    return own
+
+
+def _without_capacity(
+    own: PodPlacement, capacity: CapacityClass, terms: Sequence[Term] | None, weight: int | None
+) -> PodPlacement:
+    left = [each for each in own.tolerations if not covered(each, capacity.tolerations)]
+    result = own._replace(tolerations=left)
+    if weight is not None:
+        result = _without_entries(result, PREFERRED_NODES, capacity.preferences(weight))
+    return result if terms is None else result._replace(required=_relieved(own.required, terms))
+
+
+def _without_entries(own: PodPlacement, name: str, entries: Sequence[object]) -> PodPlacement:
+    left = {**own.lists, name: [each for each in own.lists.get(name, ()) if each not in entries]}
+    return own._replace(lists={key: left[key] for key in AFFINITY_LISTS if left.get(key)})
+
+
+def _relieved(own: Sequence[Term] | None, terms: Sequence[Term]) -> list[Term] | None:
+    """Required terms without the condition that was ANDed into them; None if it is all of one."""
+    result: list[Term] = []
+    for term in own or ():
+        part = next((each for each in terms if node_affinity.contains(term, each)), None)
+        left = term if part is None else _minus(term, part)
+        if node_affinity.is_empty(left) and not node_affinity.is_empty(term):
+            return None
+        if left not in result:
+            result.append(left)
+    return result or None
+
+
+def _minus(term: Term, part: Term) -> Term:
+    result: Term = {}
+    if kept := [
+        each
+        for each in term.get("matchExpressions") or ()
+        if each not in (part.get("matchExpressions") or ())
+    ]:
+        result["matchExpressions"] = kept
+    if fields := term.get("matchFields"):
+        result["matchFields"] = fields
+    return result
