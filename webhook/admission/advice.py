@@ -31,12 +31,13 @@ def warnings(pod: JsonObject, decision: Decision) -> list[str]:
     again = reapply.warning(pod, decision)
     if again:
         found.append(again)
+    return fitting(found)
+
+
+def fitting(found: list[str]) -> list[str]:
+    """As many of these as fit into one answer; the last one says how many are missing."""
     if sum(map(len, found)) <= MAX_CHARACTERS:
         return found
-    return _cut(found)
-
-
-def _cut(found: list[str]) -> list[str]:
     left = MAX_CHARACTERS - _ROOM
     kept: list[str] = []
     for text in found:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from pydantic import ValidationError
 
@@ -45,8 +45,13 @@ class Readings:
 
 def read(stored: StoredRun) -> Run:
     """The typed Run. Raises InvalidRun with everything that is wrong with it."""
+    return typed(stored.raw())
+
+
+def typed(raw: dict[str, Any]) -> Run:
+    """The typed Run of a raw one. Raises InvalidRun with everything that is wrong with it."""
     try:
-        return Run.model_validate(stored.raw(), by_alias=True, by_name=False)
+        return Run.model_validate(raw, by_alias=True, by_name=False)
     except ValidationError as error:
         lines = error.errors(include_url=False)
         raise InvalidRun(

@@ -89,6 +89,11 @@ class Metrics(Exposition):
             "Decisions that ended in an exception: each one is a bug.",
             registry=self.registry,
         )
+        self._workload_warnings = Counter(
+            "fairlead_workload_warnings",
+            "Warnings given to those who wrote workloads, of what their pods will meet.",
+            registry=self.registry,
+        )
         self._policy_set = self._gauge(
             "fairlead_policy_set_info", "The policy set that serves, by its hash; always 1.", "hash"
         )
@@ -165,6 +170,10 @@ class Metrics(Exposition):
         """Count one pod in which an exception set a policy aside."""
         self._excepted_series.add((exception, policy))
         self._exceptions.labels(exception, policy).inc()
+
+    def warned_of_workload(self, warnings: int) -> None:
+        """Count so many warnings that were given on one workload."""
+        self._workload_warnings.inc(warnings)
 
     def engine_failed(self) -> None:
         """Count one decision that ended in an exception."""

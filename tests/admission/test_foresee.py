@@ -1,0 +1,311 @@
+"""The answer to whoever writes a workload: allowed, whatever happens, and what its pods meet."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from tests.admission.reviews import POOL, SECRET, Asked, Json, Known, policy_set, review
+from webhook import names
+from webhook.admission.foresee import Foresight
+from webhook.admission.foreseen import Pods
+from webhook.admission.handler import NamespaceLabels, Reply
+from webhook.cli.foreseeing import pods_of
+from webhook.policy.policy_set import PolicySet
+from webhook.server.metrics import Metrics
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+WORKERS = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: workers-on-arm}
+spec:
+  match: {roles: [worker]}
+  requirements: {nodeSelector: {kubernetes.io/arch: arm64}}
+"""
+THIRD = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: third}
+spec:
+  match: {replicaIndexes: [2]}
+  requirements: {nodeSelector: {pool: experiments}}
+"""
+REJECTED = "nodeSelector[pool]: must be 'experiments'; the pod says 'other'"
+ELSEWHERE = {"nodeSelector": {"pool": "other"}}
+
+
+def template(labels: Mapping[str, str] | None = None, **spec: object) -> Json:
+    """A pod template of a run."""
+    container = {"name": "main", "image": "i", "env": [{"name": "TOKEN", "value": SECRET}]}
+    return {
+        "metadata": {"labels": {names.RUN: "r"} if labels is None else dict(labels)},
+        "spec": {"containers": [container], **spec},
+    }
+
+
+def job(made: Json, **spec: object) -> Json:
+    """A Job of the template."""
+    return workload("batch/v1", "Job", {"template": made, **spec})
+
+
+def workload(api_version: str, kind: str, spec: Json) -> Json:
+    """Any object by the name of train."""
+    about = {"name": "train", "namespace": "ml-team", "uid": "u"}
+    return {"apiVersion": api_version, "kind": kind, "metadata": about, "spec": spec}
+
+
+def run(**spec: object) -> Json:
+    """A Run of PyTorch, or of another kind."""
+    made = {"spec": {"containers": [{"name": "main", "image": "i"}]}}
+    about = {"framework": "pytorch"} if "replicas" in spec else {"kind": "notebook"}
+    return workload(names.API_VERSION, names.RUN_KIND, {"template": made, **about, **spec})
+
+
+def workers(**wanted: object) -> Json:
+    """The replicas of a Run: one master, and two workers that ask for this selector."""
+    environment = {"environment": {"nodeSelector": wanted}} if wanted else {}
+    return {"master": {"count": 1}, "worker": {"count": 2, **environment}}
+
+
+class Webhook:
+    """The handler with everything that it needs."""
+
+    def __init__(
+        self,
+        policies: PolicySet | None,
+        *,
+        find: Callable[[Json], Sequence[Pods]] = pods_of,
+        namespaces: NamespaceLabels | None = None,
+        **options: Any,
+    ) -> None:
+        self.metrics = Metrics()
+        self._handler = Foresight(
+            policies=lambda: policies,
+            namespaces=namespaces or Known({"ml-team": {}}),
+            default_priority_class=lambda: None,
+            pods_of=find,
+            observer=self.metrics,
+            now=lambda: NOW,
+            **options,
+        )
+
+    def post(self, body: bytes) -> Reply:
+        """The reply to one POST."""
+        return asyncio.run(self._handler.handle(body))
+
+    def told(self, new: Json, old: Json | None = None) -> list[str]:
+        """The warnings for the creation of a workload, or for its change. It is always allowed."""
+        reply = self.post(reviewed(new, old))
+        response = json.loads(reply.body)["response"]
+        assert (reply.status, response["uid"], response["allowed"]) == (200, "0df28fbd", True)
+        assert set(response) <= {"uid", "allowed", "warnings"}
+        found: list[str] = response.get("warnings", [])
+        return found
+
+    def counted(self, name: str) -> float:
+        """The value of a counter."""
+        return self.metrics.registry.get_sample_value(f"fairlead_{name}_total") or 0.0
+
+
+def reviewed(new: Json, old: Json | None = None) -> bytes:
+    """The review of a workload's creation, or of its change."""
+    operation = "UPDATE" if old else "CREATE"
+    return json.dumps(review(new, name="train", oldObject=old, operation=operation)).encode()
+
+
+def test_pods_that_would_be_rejected_are_foretold() -> None:
+    """The Job is made, and its pods never come: nobody would see why."""
+    webhook = Webhook(policy_set(POOL))
+    (said,) = webhook.told(job(template(**ELSEWHERE), completions=3))
+    assert said.startswith("fairlead: 3 pods of Job train in ml-team would be rejected: policy")
+    assert "policy pool-required" in said
+    assert REJECTED in said
+    assert webhook.counted("workload_warnings") == 1
+
+
+def test_nothing_is_said_of_pods_that_are_fine() -> None:
+    """Nor is anything counted."""
+    webhook = Webhook(policy_set(POOL))
+    assert webhook.told(job(template())) == []
+    assert webhook.counted("workload_warnings") == 0
+
+
+def test_nothing_is_said_of_pods_of_no_run() -> None:
+    """They are none of our business."""
+    assert Webhook(policy_set(POOL)).told(job(template({}, **ELSEWHERE))) == []
+
+
+def test_a_label_that_cannot_be_read_is_told_of() -> None:
+    """Where it can still be put right."""
+    labels = {names.RUN: "r", names.ROLE: "boss"}
+    (said,) = Webhook(policy_set()).told(job(template(labels)))
+    assert said.startswith("fairlead: Job train: label fairlead.dev/role: 'boss' is no role")
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "wrap"),
+    [
+        ("apps/v1", "Deployment", lambda made: {"template": made}),
+        ("apps/v1", "StatefulSet", lambda made: {"template": made}),
+        ("apps/v1", "ReplicaSet", lambda made: {"template": made}),
+        ("batch/v1", "Job", lambda made: {"template": made}),
+        ("batch/v1", "CronJob", lambda made: {"jobTemplate": {"spec": {"template": made}}}),
+        ("kubeflow.org/v1", "Notebook", lambda made: {"template": made}),
+        (
+            "kubeflow.org/v1",
+            "PyTorchJob",
+            lambda made: {"pytorchReplicaSpecs": {"Master": {"template": made}}},
+        ),
+    ],
+)
+def test_every_kind_is_understood(
+    api_version: str, kind: str, wrap: Callable[[Json], Json]
+) -> None:
+    """Those that the configuration sends here."""
+    labels = {"ml-team": {names.PLACE: names.PLACE_ALL}}
+    webhook = Webhook(policy_set(POOL), namespaces=Known(labels))
+    (said,) = webhook.told(workload(api_version, kind, wrap(template({}, **ELSEWHERE))))
+    assert f"the pod of {kind} train in ml-team would be rejected" in said
+
+
+def test_a_training_job_s_pods_have_what_its_operator_adds() -> None:
+    """Their templates carry no mark: by the operator's labels they are of a run, and workers."""
+    replicas = {
+        "Master": {"template": template({})},
+        "Worker": {
+            "replicas": 4,
+            "template": template({}, nodeSelector={"kubernetes.io/arch": "x"}),
+        },
+    }
+    said = Webhook(policy_set(WORKERS)).told(
+        workload("kubeflow.org/v1", "PyTorchJob", {"pytorchReplicaSpecs": replicas})
+    )
+    assert len(said) == 1
+    assert "PyTorchJob train in ml-team: worker × 4 would be rejected" in said[0]
+
+
+def test_a_run_s_pods_are_its_controller_s() -> None:
+    """By the plan that the controller goes by."""
+    asked = workers(**{"kubernetes.io/arch": "x"})
+    (said,) = Webhook(policy_set(WORKERS)).told(run(replicas=asked))
+    assert "Run train in ml-team: worker × 2 would be rejected: policy workers-on-arm" in said
+
+
+def test_a_run_that_stays_has_the_pod_of_its_deployment() -> None:
+    """Its controller makes a Deployment."""
+    notebook = run(ports=[{"port": 8888}], environment=ELSEWHERE)
+    (said,) = Webhook(policy_set(POOL)).told(notebook)
+    assert "Run train in ml-team would be rejected: policy pool-required" in said
+
+
+def test_a_run_of_which_no_pod_can_be_made_is_told_why() -> None:
+    """The API server takes it, and the controller says no."""
+    (said,) = Webhook(policy_set()).told(run())
+    assert said.startswith("fairlead: Run train can have no pods: spec.ports: ")
+
+
+def test_replicas_are_told_apart_as_policies_do() -> None:
+    """By the index that the pods of an Indexed Job carry."""
+    indexed = job(template(**ELSEWHERE), completions=4, completionMode="Indexed")
+    (said,) = Webhook(policy_set(THIRD)).told(indexed)
+    assert "Job train in ml-team: pods 2 of 4 would be rejected: policy third" in said
+
+
+def test_a_change_of_anything_but_the_pods_says_nothing() -> None:
+    """Else every change of scale would say it all again."""
+    webhook = Webhook(policy_set(POOL))
+    before = workload("apps/v1", "Deployment", {"template": template(**ELSEWHERE), "replicas": 1})
+    after = workload("apps/v1", "Deployment", {"template": template(**ELSEWHERE), "replicas": 9})
+    assert webhook.told(after, before) == []
+    assert len(webhook.told(after)) == 1
+
+
+def test_a_change_of_the_pods_says_what_they_meet() -> None:
+    """A rollout makes new ones."""
+    before = workload("apps/v1", "Deployment", {"template": template()})
+    after = workload("apps/v1", "Deployment", {"template": template(**ELSEWHERE)})
+    assert len(Webhook(policy_set(POOL)).told(after, before)) == 1
+    assert Webhook(policy_set(POOL)).told(before, after) == []
+
+
+def test_a_run_that_could_not_be_read_before_is_looked_at() -> None:
+    """Nothing is known of the pods that it had."""
+    after = run(replicas=workers(**{"kubernetes.io/arch": "x"}))
+    assert len(Webhook(policy_set(WORKERS)).told(after, run())) == 1
+
+
+def test_pods_that_never_come_here_are_not_warned_of() -> None:
+    """Whose marks no entry of the configuration selects goes by no policy."""
+    webhook = Webhook(policy_set(POOL), reaches=lambda pod, _namespace: "mine" in pod)
+    assert webhook.told(job(template(**ELSEWHERE))) == []
+    marked = {names.RUN: "r", "mine": ""}
+    assert len(webhook.told(job(template(marked, **ELSEWHERE)))) == 1
+
+
+def test_a_namespace_that_is_new_is_asked_for() -> None:
+    """Its labels may be all that marks the pods."""
+    labels = {"ml-team": {names.PLACE: names.PLACE_ALL}}
+    webhook = Webhook(policy_set(POOL), namespaces=Asked(labels))
+    assert len(webhook.told(job(template({}, **ELSEWHERE)))) == 1
+
+
+class Silent(Known):
+    """A namespace whose labels never come."""
+
+    async def labels(self, name: str) -> Mapping[str, str]:
+        """They are waited for without end."""
+        await asyncio.Event().wait()
+        return await super().labels(name)
+
+
+def broken(_workload: Json) -> Sequence[Pods]:
+    """No way to find pods."""
+    raise ValueError("a bug")
+
+
+@pytest.mark.parametrize(
+    ("webhook", "made"),
+    [
+        (Webhook(None), template(**ELSEWHERE)),
+        (Webhook(policy_set(POOL), namespaces=Known({})), template(**ELSEWHERE)),
+        (Webhook(policy_set(POOL), namespaces=Silent({}), budget=0.01), template(**ELSEWHERE)),
+        (Webhook(policy_set(POOL)), template(nodeSelector=["no", "pod"])),
+        (Webhook(policy_set(POOL), find=broken), template(**ELSEWHERE)),
+    ],
+    ids=["no policies", "unknown namespace", "silence", "no pod's shape", "a bug"],
+)
+def test_whatever_happens_the_workload_is_allowed(webhook: Webhook, made: Json) -> None:
+    """It is only ever a warning: nothing may stand in the way."""
+    reply = webhook.post(reviewed(job(made)))
+    assert json.loads(reply.body)["response"] == {"uid": "0df28fbd", "allowed": True}
+    assert (reply.status, reply.result) == (200, "unforeseen")
+
+
+def test_a_bug_is_counted_as_one() -> None:
+    """Who looks at the metrics has to see it."""
+    webhook = Webhook(policy_set(POOL), find=broken)
+    webhook.told(job(template()))
+    assert webhook.counted("engine_errors") == 1
+
+
+def test_without_time_left_the_first_replica_speaks_for_all() -> None:
+    """A workload of many templates must not keep anybody waiting."""
+    webhook = Webhook(policy_set(POOL), clock=iter(range(100)).__next__)
+    indexed = job(template(**ELSEWHERE), completions=4, completionMode="Indexed")
+    (said,) = webhook.told(indexed)
+    assert "4 pods of Job train" in said
+
+
+def test_a_body_that_is_no_review_has_no_answer() -> None:
+    """There is no uid to answer with; the entry's failurePolicy lets the workload pass."""
+    assert Webhook(policy_set()).post(b"{}").status == 400
+    assert (
+        Webhook(policy_set()).post(reviewed(job(template())).replace(b'"object"', b'"x"')).status
+        == 400
+    )

@@ -1,0 +1,223 @@
+"""Tells who writes a workload what its pods will meet: warnings, and never a refusal."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from webhook.admission import review
+from webhook.admission.advice import warnings
+from webhook.admission.arrival import DEFAULT_TOLERATION_SECONDS, Arrival, Cluster
+from webhook.admission.engine import decide
+from webhook.admission.foreseen import Fate, look, nothing_of, words
+from webhook.admission.handler import Reply, problem
+from webhook.admission.shape import Shapes
+from webhook.errors import InvalidPod, InvalidReview, InvalidRun, NotSynced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from webhook.admission.foreseen import Group, Pods
+    from webhook.admission.handler import NamespaceLabels
+    from webhook.placement.shapes import JsonObject
+    from webhook.policy.policy_set import PolicySet
+
+_logger = logging.getLogger(__name__)
+
+# Templates that are looked at: no workload that people write has more.
+MOST_TEMPLATES: Final = 32
+# Seconds in which one answer may be thought about, all waiting included. The API server waits for
+# two: whoever writes the workload waits with it.
+BUDGET: Final = 0.5
+# Not empty, as it would be offline, and no node's, and no DaemonSet's: the pods will come from a
+# controller, and what they say of themselves is not believed.
+_CONTROLLER: Final = "system:fairlead:a-controller"
+
+
+class Observer(Protocol):
+    """What counts; called on the event loop's thread."""
+
+    def warned_of_workload(self, warnings: int) -> None:
+        """So many warnings were given on one workload."""
+
+    def engine_failed(self) -> None:
+        """One look ended in an exception."""
+
+
+class _Workload(NamedTuple):
+    """The review: `old` is what is to be replaced, None for a creation."""
+
+    uid: str
+    namespace: str
+    name: str
+    new: JsonObject
+    old: JsonObject | None
+
+    @property
+    def kind(self) -> str:
+        """What it is: Job."""
+        return str(self.new.get("kind"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What the look at one workload goes by."""
+
+    policies: PolicySet
+    shapes: Shapes
+    cluster: Cluster
+    namespace: str
+    labels: Mapping[str, str]
+    now: datetime
+
+
+class Foresight:
+    """Answers reviews of workloads: always allowed, with what their pods will meet.
+
+    `pods_of` finds the pods that a workload makes, and raises InvalidRun if it can make none.
+    `reaches`, of a pod's labels and its namespace's: whether such a pod would come to us at all.
+    The rest is as the Handler's, which will decide on the pods.
+    """
+
+    def __init__(
+        self,
+        *,
+        policies: Callable[[], PolicySet | None],
+        namespaces: NamespaceLabels,
+        default_priority_class: Callable[[], str | None],
+        pods_of: Callable[[JsonObject], Sequence[Pods]],
+        observer: Observer,
+        reaches: Callable[[Mapping[str, str], Mapping[str, str]], bool] = lambda _pod, _space: True,
+        default_toleration_seconds: Mapping[str, int] = DEFAULT_TOLERATION_SECONDS,
+        clock: Callable[[], float] = time.perf_counter,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        budget: float = BUDGET,
+    ) -> None:
+        self._policies = policies
+        self._namespaces = namespaces
+        self._default_priority_class = default_priority_class
+        self._pods_of = pods_of
+        self._observer = observer
+        self._reaches = reaches
+        self._default_toleration_seconds = default_toleration_seconds
+        self._clock = clock
+        self._now = now
+        self._budget = budget
+        self._shapes: tuple[PolicySet, Shapes] | None = None
+
+    async def handle(self, body: bytes) -> Reply:
+        """The answer to the body of one POST. Raises nothing, and refuses nothing."""
+        try:
+            workload = _read(body)
+        except InvalidReview as error:
+            # Without an uid there is no answer; the API server goes by its failurePolicy: Ignore.
+            return problem(400, "invalid", str(error))
+        said: Sequence[str] = ()
+        result = "foreseen"
+        try:
+            async with asyncio.timeout(self._budget):
+                said = await self._warnings(workload)
+        except (NotSynced, InvalidPod, TimeoutError, RecursionError) as error:
+            result = "unforeseen"
+            _logger.info("workload not looked at", extra={**_line(workload), "reason": str(error)})
+        except Exception:
+            result = "unforeseen"
+            self._observer.engine_failed()
+            _logger.exception("workload not looked at", extra=_line(workload))
+        if said:
+            self._observer.warned_of_workload(len(said))
+            _logger.debug("workload warned of", extra={**_line(workload), "warnings": len(said)})
+        return Reply(200, result, review.answer(workload.uid, allowed=True, warnings=said))
+
+    async def _warnings(self, workload: _Workload) -> list[str]:
+        try:
+            templates = self._pods_of(workload.new)
+        except InvalidRun as error:
+            return nothing_of(workload.kind, workload.name, error.problems)
+        if not templates or self._known(workload, templates):
+            return []
+        facts = await self._facts(workload.namespace)
+        until = self._clock() + self._budget / 2
+        found: list[Group] = []
+        judge = partial(self._fate, facts, {})
+        for pods in templates[:MOST_TEMPLATES]:
+            for _ in look(pods, judge, found):
+                # Pods that are created meanwhile come first: nobody waits for a warning.
+                await asyncio.sleep(0)
+                if self._clock() > until:
+                    break
+        return words(workload.kind, workload.name, workload.namespace, found)
+
+    def _known(self, workload: _Workload, templates: Sequence[Pods]) -> bool:
+        """Whether the same pods were there before: a change of scale or status says nothing new."""
+        if workload.old is None:
+            return False
+        try:
+            before = self._pods_of(workload.old)
+        except InvalidRun:
+            return False
+        return [each.pod(0) for each in before] == [each.pod(0) for each in templates]
+
+    async def _facts(self, namespace: str) -> _Facts:
+        policies = self._policies()
+        if policies is None:
+            raise NotSynced("no policies are loaded yet")
+        labels = self._namespaces.peek(namespace)
+        if labels is None:
+            labels = await self._namespaces.labels(namespace)
+        if self._shapes is None or self._shapes[0] is not policies:
+            self._shapes = policies, Shapes((policies,))
+        return _Facts(
+            policies,
+            self._shapes[1],
+            Cluster(self._default_priority_class() or "", self._default_toleration_seconds),
+            namespace,
+            labels,
+            self._now(),
+        )
+
+    def _fate(self, facts: _Facts, known: dict[bytes, Fate], pod: JsonObject) -> Fate:
+        arrival = Arrival(pod, facts.namespace, facts.labels, _CONTROLLER, facts.now)
+        shape = facts.shapes.of(arrival)
+        fate = known.get(shape) if shape is not None else None
+        if fate is None:
+            fate = self._judged(arrival, facts)
+            if shape is not None:
+                known[shape] = fate
+        return fate
+
+    def _judged(self, arrival: Arrival, facts: _Facts) -> Fate:
+        if not self._reaches(arrival.pod["metadata"].get("labels") or {}, facts.labels):
+            return Fate()
+        decision = decide(arrival, facts.policies, facts.cluster)
+        said = tuple(warnings(arrival.pod, decision))
+        return Fate("" if decision.allowed else decision.reason, said)
+
+
+def _read(body: bytes) -> _Workload:
+    """Raises InvalidReview."""
+    request = review.read(body)
+    old = request.get("oldObject")
+    new: JsonObject = review.member(request, "object", dict, "request.object")
+    name = review.optional(request, "name", "request.name")
+    return _Workload(
+        uid=request["uid"],
+        namespace=review.optional(request, "namespace", "request.namespace"),
+        name=name or str((new.get("metadata") or {}).get("name", "")),
+        new=new,
+        old=old if isinstance(old, dict) else None,
+    )
+
+
+def _line(workload: _Workload) -> dict[str, object]:
+    """What is logged of a workload. Never its template: that may hold secrets."""
+    return {
+        "uid": workload.uid,
+        "namespace": workload.namespace,
+        "workload": f"{workload.kind}/{workload.name}",
+    }
