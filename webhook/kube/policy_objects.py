@@ -85,7 +85,7 @@ class PolicyObjects:
     def trouble(self) -> str:
         """Why the API server tells nothing of a collection, with the cure; "" if it does."""
         found = (
-            _with_cure(watched.resource, watched.reflector.last_error)
+            with_cure(watched.resource, watched.reflector.last_error)
             for watched in self._all
             if watched.reflector.last_error
         )
@@ -120,7 +120,7 @@ async def read_objects(client: Client) -> dict[str, bytes]:
             listing = await client.list(f"{GROUP}/{resource}", _entry(resource))
         except ClusterError as error:
             raise ClusterError(
-                _with_cure(resource, error),
+                with_cure(resource, error),
                 status=error.status,
                 reason=error.reason,
                 retry_after=error.retry_after,
@@ -138,19 +138,19 @@ def _watched(client: Client, resource: str, clock: Callable[[], float]) -> _Watc
 
 
 def _keep(resource: str) -> Callable[[dict[str, Any]], bytes]:
-    """What is remembered of an object; within a list it does not say what it is."""
+    return lambda seen: text_of(resource, seen)
 
-    def keep(seen: dict[str, Any]) -> bytes:
-        said = {
-            **seen,
-            "apiVersion": names.API_VERSION,
-            "kind": KINDS[resource],
-            "metadata": {"name": seen["metadata"]["name"]},
-        }
-        said.pop("status", None)
-        return orjson.dumps(said, option=orjson.OPT_SORT_KEYS)
 
-    return keep
+def text_of(resource: str, seen: dict[str, Any]) -> bytes:
+    """What a policy set is made of, of an object; within a list it does not say what it is."""
+    said = {
+        **seen,
+        "apiVersion": names.API_VERSION,
+        "kind": KINDS[resource],
+        "metadata": {"name": seen["metadata"]["name"]},
+    }
+    said.pop("status", None)
+    return orjson.dumps(said, option=orjson.OPT_SORT_KEYS)
 
 
 def _entry(resource: str) -> Callable[[dict[str, Any]], tuple[str, bytes]]:
@@ -158,7 +158,8 @@ def _entry(resource: str) -> Callable[[dict[str, Any]], tuple[str, bytes]]:
     return lambda seen: (f"{resource}/{key_of(seen)}", keep(seen))
 
 
-def _with_cure(resource: str, error: ClusterError) -> str:
+def with_cure(resource: str, error: ClusterError) -> str:
+    """Why a collection cannot be read, and what to do about it."""
     if error.status == HTTPStatus.NOT_FOUND:
         definition = f"{resource}.{names.GROUP}"
         return (
