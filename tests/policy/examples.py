@@ -9,6 +9,7 @@ apiVersion: fairlead.dev/v1alpha1
 kind: CapacityClass
 metadata: {name: spot}
 spec:
+  autoscaled: true
   nodes:
   - labels: {cloud.google.com/gke-spot: "true"}
     taints: [{key: cloud.google.com/gke-spot, value: "true", effect: NoSchedule}]
@@ -102,6 +103,17 @@ spec:
       sysctls: [{name: net.core.somaxconn, value: "1024"}]
       windowsOptions: {runAsUserName: u, hostProcess: false}
 status: {conditions: []}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementException
+metadata: {name: debug-anna}
+spec:
+  policies: [everything]
+  match:
+    namespaces: [research]
+    podSelector: {matchLabels: {debug: anna}}
+  until: "2026-12-01T18:00:00+01:00"
+  reason: Anna looks for the memory leak on a spot node.
 """
 
 # The value that takes its place away.

@@ -197,11 +197,12 @@ def test_a_class_may_be_told_by_labels_expressions_and_taints() -> None:
     assert not errors(CapacityClass, capacity_class({"complementOf": "other"}))
 
 
-def test_the_known_kinds_are_the_two_models() -> None:
+def test_the_known_kinds_are_the_models() -> None:
     """The table by which documents find their model is complete."""
     assert {kind: model.__name__ for kind, model in KNOWN.items()} == {
         "PlacementPolicy": "PlacementPolicy",
         "CapacityClass": "CapacityClass",
+        "PlacementException": "PlacementException",
     }
 
 

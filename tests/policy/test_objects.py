@@ -12,6 +12,7 @@ import yaml
 from tests.policy.examples import EVERYTHING
 from webhook.errors import InvalidDocuments
 from webhook.policy.composer import MAX_DEPTH
+from webhook.policy.crd import RESOURCES as OF_KIND
 from webhook.policy.load import load
 from webhook.policy.objects import Objects, load_objects, read
 from webhook.server.folder import is_policy_file
@@ -20,7 +21,7 @@ POLICIES = Path(__file__).parents[2] / "policies"
 SHIPPED = [path for path in sorted(POLICIES.rglob("*.yaml")) if is_policy_file(path.name)]
 PROVIDERS = [path for path in SHIPPED if path.parent.name == "capacity"]
 OTHERS = [path for path in SHIPPED if path not in PROVIDERS]
-RESOURCES = {"PlacementPolicy": "placementpolicies", "CapacityClass": "capacityclasses"}
+RESOURCES = {kind: resource.partition(".")[0] for kind, resource in OF_KIND.items()}
 
 
 def objects(*documents: dict[str, Any]) -> dict[str, bytes]:

@@ -31,6 +31,8 @@ def annotations_of(decision: Decision, set_hash: str) -> dict[str, str]:
         result["policies"] = ",".join(decision.policies)
     if decision.reason:
         result["reason"] = decision.reason
+    if decision.set_aside.by:
+        result["exceptions"] = orjson.dumps(decision.set_aside.by_name).decode("utf-8")
     if decision.audited is not None:
         result["audit"] = orjson.dumps(report(decision.audited)).decode("utf-8")
     return result

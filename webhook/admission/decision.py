@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from webhook.policy.exceptions import NOTHING, SetAside
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -39,6 +41,7 @@ class Decision:
     placement: the pod's placement with the patch applied; None if it is not a run's pod
     trace:     for every field who set it, who lost, and why
     audited:   what policies under Audit would have changed; None if none matched
+    set_aside: the policies that matched and took no part, by the exceptions that say so
     """
 
     result: Result
@@ -50,6 +53,7 @@ class Decision:
     placement: PodPlacement | None = None
     trace: Sequence[Entry] = ()
     audited: Audited | None = None
+    set_aside: SetAside = NOTHING
 
     @property
     def allowed(self) -> bool:

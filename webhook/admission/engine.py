@@ -1,6 +1,6 @@
-"""The engine: one pod and one policy set in, one decision out.
+"""The engine: one pod, one policy set and the time in, one decision out.
 
-No clock, no random number, no counter: the same pod and the same policies give the same bytes.
+No clock, no random number, no counter: the same three give the same bytes.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ from webhook import names
 from webhook.admission import stamp
 from webhook.admission.arrival import keeps_placement
 from webhook.admission.decision import Audited, Decision
+from webhook.admission.excepted import of_ended, taking_part
 from webhook.identity import identify
 from webhook.placement import capacity_request, patch, pod, provenance
+from webhook.placement.kueue import flavor_of
 from webhook.placement.merge import Surroundings, merge
 from webhook.policy import operating_system, subject
+from webhook.policy.exceptions import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from webhook.placement.capacity_request import Request
     from webhook.placement.merge import Merged
     from webhook.placement.pod import PodPlacement
+    from webhook.policy.exceptions import SetAside
     from webhook.policy.policy_set import PolicySet
 
 # Many policies may reject a pod at once, and each message quotes the pod.
@@ -43,53 +47,61 @@ def decide(arrival: Arrival, policies: PolicySet, cluster: Cluster) -> Decision:
     reason = keeps_placement(arrival, own)
     if reason:
         return _left_alone(arrival, own, identity, policies, reason)
-    matched = policies.matching(subject_of(arrival, own, identity, policies))
+    matched, aside = taking_part(policies, subject_of(arrival, own, identity, policies), arrival)
     positions = operating_system.same_system(matched, policies.systems, own)
     if matched and not positions:
-        return _left_alone(arrival, own, identity, policies, _OTHER_SYSTEM)
+        return _left_alone(arrival, own, identity, policies, _OTHER_SYSTEM, aside)
     namespace = arrival.namespace
     enforced = tuple([at for at in positions if policies.policies[at].enforced_in(namespace)])
-    bundle = policies.bundle(enforced)
+    flavor = flavor_of(own, pod.scheduling_gates(arrival.pod), arrival.namespace_labels)
+    bundle = policies.bundle(enforced, flavor)
     try:
         requests = _requests(own, policies)
     except capacity_request.InvalidRequest as error:
         return Decision(
             "rejected",
             reason=_reason([str(error)]),
+            warnings=list(of_ended(aside)),
             policies=bundle.policies,
             identity=identity,
             placement=own,
+            set_aside=aside,
         )
     around = Surroundings(
-        policies.classes, cluster.default_priority_class, cluster.default_toleration_seconds
+        policies.classes,
+        cluster.default_priority_class,
+        cluster.default_toleration_seconds,
+        flavor,
     )
     merged = merge(bundle, own, requests, around)
     audited = None
     if len(positions) > len(enforced):
-        if_enforced = merge(policies.bundle(positions), own, requests, around)
+        if_enforced = merge(policies.bundle(positions, flavor), own, requests, around)
         audited = _audited(arrival, own, policies, positions, merged, if_enforced)
     if merged.rejections:
         return Decision(
             "rejected",
             reason=_reason(merged.rejections),
-            warnings=merged.warnings,
+            warnings=[*merged.warnings, *of_ended(aside)],
             policies=bundle.policies,
             identity=identity,
             placement=own,
             trace=merged.trace,
             audited=audited,
+            set_aside=aside,
         )
     credit = provenance.credits_of(bundle.policies, bundle.wishes, merged.placement)
-    final = _stamped(merged.placement, stamp.placed(policies.hash, credit))
+    final = _stamped(merged.placement, stamp.placed(policies.hash, credit, aside.by_name))
     return Decision(
         "unchanged" if merged.placement == own else "placed",
         patch=patch.operations(arrival.pod, own, final),
-        warnings=merged.warnings,
+        warnings=[*merged.warnings, *of_ended(aside)],
         policies=bundle.policies,
         identity=identity,
         placement=final,
         trace=merged.trace,
         audited=audited,
+        set_aside=aside,
     )
 
 
@@ -125,15 +137,21 @@ def _stamped(placement: PodPlacement, text: str) -> PodPlacement:
 
 
 def _left_alone(
-    arrival: Arrival, own: PodPlacement, identity: Identity, policies: PolicySet, reason: str
+    arrival: Arrival,
+    own: PodPlacement,
+    identity: Identity,
+    policies: PolicySet,
+    reason: str,
+    aside: SetAside = NOTHING,
 ) -> Decision:
-    final = _stamped(own, stamp.left_alone(policies.hash, reason))
+    final = _stamped(own, stamp.left_alone(policies.hash, reason, aside.by_name))
     return Decision(
         "left-alone",
         reason=reason,
         patch=patch.operations(arrival.pod, own, final),
         identity=identity,
         placement=final,
+        set_aside=aside,
     )
 
 

@@ -50,6 +50,9 @@ class Observer(Protocol):
     def audited(self, policy: str, namespace: str, outcome: audit.Outcome) -> None:
         """A policy under Audit matched a pod there, and this is what it would have meant."""
 
+    def excepted(self, exception: str, policy: str) -> None:
+        """An exception took a policy that matched away from a pod."""
+
     def engine_failed(self) -> None:
         """One decision ended in an exception."""
 
@@ -163,6 +166,9 @@ class Handler:
         )
         self._observer.decided(decision.result, decision.policies)
         self._observer.rejected(decision.rejected_by)
+        for taken in decision.set_aside.by:
+            for policy in taken.policies:
+                self._observer.excepted(taken.exception.name, policy)
         if decision.audited is not None:
             self._observer.decided(_audited_result(decision), decision.audited.policies)
             for policy, (outcome, _) in _outcomes(decision.audited).items():
@@ -188,7 +194,8 @@ def _outcomes(audited: Audited) -> Mapping[str, tuple[audit.Outcome, Sequence[st
 
 def _level(decision: Decision) -> int:
     differs = decision.audited is not None and decision.audited.differs
-    return logging.INFO if differs or not decision.allowed else logging.DEBUG
+    told = differs or decision.set_aside.by or not decision.allowed
+    return logging.INFO if told else logging.DEBUG
 
 
 def _line(
@@ -209,6 +216,8 @@ def _line(
         line["dry_run"] = True
     if decision.reason:
         line["reason"] = decision.reason
+    if decision.set_aside.by:
+        line["exceptions"] = decision.set_aside.by_name
     if decision.audited is not None:
         line["audit"] = audit.report(decision.audited)
     return line

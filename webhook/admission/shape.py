@@ -10,6 +10,7 @@ from webhook import names
 from webhook.admission.arrival import keeps_placement
 from webhook.identity import identify
 from webhook.placement import pod as pods
+from webhook.placement.kueue import flavor_of
 from webhook.placement.wishes import MemberWish
 from webhook.policy import subject
 
@@ -38,6 +39,7 @@ class Shapes:
         self._resources = any(each.reads_resources for each in both)
         self._volumes = any(each.reads_volumes for each in both)
         self._indexes = any(each.reads_replica_indexes for each in both)
+        self._exceptions = tuple(exception for each in both for exception in each.exceptions)
 
     def of(self, arrival: Arrival) -> bytes | None:
         """The shape; None if it cannot be told, and the pod is to be decided on by itself.
@@ -49,12 +51,14 @@ class Shapes:
         if identity is not None:
             index = identity.replica_index if self._indexes else None
             identity = identity._replace(run="", replica_index=index)
-        spec = arrival.pod["spec"]
+        spec, now = arrival.pod["spec"], arrival.now
         told = [
+            None if now is None else [each.in_force(now) for each in self._exceptions],
             arrival.namespace,
             sorted(arrival.namespace_labels.items()),
             identity,
             keeps_placement(arrival, own),
+            flavor_of(own, pods.scheduling_gates(arrival.pod), arrival.namespace_labels),
             # Under IsNull it matters whether there is any.
             bool(own.labels),
             bool(own.annotations),

@@ -1,7 +1,8 @@
 """The annotation that a decision leaves on every pod of a run: fairlead.dev/placement.
 
 Compact JSON, the same bytes for the same pod and policies: the policy set's hash, and either which
-policy is credited with which field, or why the pod was left alone. Never read back.
+policy is credited with which field, or why the pod was left alone; and which exceptions took which
+policies away, if any did. Never read back.
 """
 
 from __future__ import annotations
@@ -17,15 +18,26 @@ if TYPE_CHECKING:
 HASH_LENGTH = 16
 
 
-def placed(set_hash: str, fields_by_policy: Mapping[str, Sequence[str]]) -> str:
+def placed(
+    set_hash: str,
+    fields_by_policy: Mapping[str, Sequence[str]],
+    policies_by_exception: Mapping[str, Sequence[str]],
+) -> str:
     """The stamp of a pod that the policies were applied to; without any, an empty object."""
-    return _compact({"policies": fields_by_policy, "set": set_hash[:HASH_LENGTH]})
+    return _compact({"policies": fields_by_policy}, set_hash, policies_by_exception)
 
 
-def left_alone(set_hash: str, reason: str) -> str:
+def left_alone(
+    set_hash: str, reason: str, policies_by_exception: Mapping[str, Sequence[str]]
+) -> str:
     """The stamp of a pod that keeps its placement."""
-    return _compact({"leftAlone": reason, "set": set_hash[:HASH_LENGTH]})
+    return _compact({"leftAlone": reason}, set_hash, policies_by_exception)
 
 
-def _compact(value: object) -> str:
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode("utf-8")
+def _compact(
+    said: dict[str, object], set_hash: str, exceptions: Mapping[str, Sequence[str]]
+) -> str:
+    said["set"] = set_hash[:HASH_LENGTH]
+    if exceptions:
+        said["exceptions"] = exceptions
+    return orjson.dumps(said, option=orjson.OPT_SORT_KEYS).decode("utf-8")

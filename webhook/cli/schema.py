@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-_KINDS: Final = ("placementpolicy", "capacityclass")
+_KINDS: Final = ("placementpolicy", "capacityclass", "placementexception")
 _ALL: Final = "all"
 _RUN: Final = "run"
 _CRD: Final = "crd"
@@ -29,8 +29,9 @@ def command(kind: str, of: str | None, output: str | None) -> None:
 
     An editor with a YAML language server checks a file, and completes it, while you write: put the
     schema beside your policies and name it in the file's first line. `all` is for the documents
-    of policies, of whichever kind. `crd` prints the definitions of Runs, policies and capacity
-    classes; `crd OF` that of one kind: run, placementpolicy or capacityclass.
+    of policies, of whichever kind. `crd` prints the definitions of Runs, policies, capacity
+    classes and exceptions; `crd OF` that of one kind: run, placementpolicy, capacityclass or
+    placementexception.
 
     \b
     Examples:

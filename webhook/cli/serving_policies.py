@@ -92,7 +92,12 @@ def _reloader(
     def loaded(value: Loaded, state: ReloadState) -> None:
         policies = value.policies.policies
         now = state.loaded_at or state.since
-        metrics.policies_loaded(value.policies.hash, [policy.name for policy in policies], now)
+        metrics.policies_loaded(
+            value.policies.hash,
+            [policy.name for policy in policies],
+            now,
+            [each.name for each in value.policies.exceptions],
+        )
         for warning in value.warnings:
             _logger.warning("policies: %s", warning)
         if not policies:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from webhook import names
 from webhook.placement.schema.base import Problem
-from webhook.policy.model import PARTS, PlacementPolicy
+from webhook.policy.exception_model import PlacementException
+from webhook.policy.model import PARTS, CapacityClass, PlacementPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
         Toleration,
     )
     from webhook.policy.findings import Path
-    from webhook.policy.model import CapacityClass, PolicyDocument
+    from webhook.policy.model import PolicyDocument
 
 # Node labels that tell one node from all others, by who sets them.
 SINGLE_NODE_LABELS: Final = frozenset(
@@ -43,8 +44,10 @@ def cautions(document: PolicyDocument) -> Iterator[Problem]:
             placement: PlacementModel | None = getattr(document.spec, part)
             if placement is not None:
                 yield from _placement(placement, ("spec", part))
-    else:
+    elif isinstance(document, CapacityClass):
         yield from _capacity_class(document)
+    elif isinstance(document, PlacementException):
+        yield from _exception(document)
 
 
 def _placement(placement: PlacementModel, at: Path) -> Iterator[Problem]:
@@ -101,6 +104,13 @@ def _capacity_class(document: CapacityClass) -> Iterator[Problem]:
         for key in shape.labels or ():
             yield from _single_node(key, (*at, "labels", key))
         yield from _expressions(shape.match_expressions, (*at, "matchExpressions"))
+
+
+def _exception(document: PlacementException) -> Iterator[Problem]:
+    match = document.spec.match
+    everywhere = any(set(glob) == {"*"} for glob in match.namespaces or ())
+    if everywhere and match.model_copy(update={"namespaces": None}).is_empty:
+        yield Problem(("spec", "match"), "matches the pods of every run, wherever they are")
 
 
 def _single_node(key: str, at: Path) -> Iterator[Problem]:

@@ -1,4 +1,4 @@
-"""What only the whole set knows: names that collide, classes that are not there, labels read."""
+"""What only the whole set knows: names that collide or are not there, labels that are read."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from webhook.identity import READ_ANNOTATIONS, READ_LABELS
 from webhook.placement import capacity
 from webhook.placement.capacity import CapacityClass, InvalidClass
+from webhook.placement.schema.base import guess
 from webhook.placement.wishes import PARTS
 from webhook.policy import compile as compiling
+from webhook.policy.exception_model import ALL, PlacementException
 from webhook.policy.findings import path_text
 from webhook.policy.model import CapacityClass as CapacityClassDocument
 from webhook.policy.model import PlacementPolicy
@@ -54,18 +56,21 @@ def compiled_classes(
         try:
             classes[model.name] = compiling.capacity_class(model)
         except InvalidClass as error:
-            findings.append(document.finding(("spec", "nodes"), str(error)))
+            findings.append(document.finding(("spec", "nodes"), str(error), about="nodes"))
     described_names = {model.name for _, model in described}
     for document, model in complements:
         of = str(model.spec.complement_of)
         path = ("spec", "complementOf")
         if of in classes and of in described_names:
-            classes.setdefault(model.name, capacity.complement(model.name, classes[of]))
+            rest = capacity.complement(
+                model.name, classes[of], autoscaled=bool(model.spec.autoscaled)
+            )
+            classes.setdefault(model.name, rest)
         elif of in {other.name for _, other in complements}:
             what = f"{of!r} is a complement itself; name a class that has nodes"
-            findings.append(document.finding(path, what))
+            findings.append(document.finding(path, what, about=of))
         elif of not in known:
-            findings.append(document.finding(path, _unknown(of, known)))
+            findings.append(document.finding(path, _unknown(of, known), about=of))
     return classes, findings
 
 
@@ -78,7 +83,21 @@ def unknown_classes(documents: Sequence[Document], known: Collection[str]) -> It
                 for at, wish in enumerate((placement and placement.capacity) or ()):
                     if wish.class_name not in known:
                         path = ("spec", part, "capacity", at, "class")
-                        yield document.finding(path, _unknown(wish.class_name, known))
+                        name = wish.class_name
+                        yield document.finding(path, _unknown(name, known), about=name)
+
+
+def unknown_policies(documents: Sequence[Document], known: Collection[str]) -> Iterator[Finding]:
+    """Exceptions to a policy that no document is: a slip of the pen, or one that comes later."""
+    for document in documents:
+        if isinstance(document.model, PlacementException):
+            for at, name in enumerate(document.model.spec.policies):
+                if name != ALL and name not in known:
+                    hint = guess(name, tuple(sorted(known)))
+                    what = (
+                        f"there is no policy {name!r}: until there is, nothing is set aside{hint}"
+                    )
+                    yield document.finding(("spec", "policies", at), what, "warning")
 
 
 def written_and_read(documents: Sequence[Document]) -> Iterator[Finding]:
@@ -89,8 +108,9 @@ def written_and_read(documents: Sequence[Document]) -> Iterator[Finding]:
     read_labels = dict.fromkeys(READ_LABELS, "the table of marks (see `fairlead sources`)")
     read_annotations = dict.fromkeys(READ_ANNOTATIONS, "the table of marks")
     for document in documents:
+        who = "exception" if isinstance(document.model, PlacementException) else "policy"
         for key, path in _selected(document):
-            read_labels.setdefault(key, f"policy {document.model.name} ({path_text(path)})")
+            read_labels.setdefault(key, f"{who} {document.model.name} ({path_text(path)})")
     for document in documents:
         if isinstance(document.model, PlacementPolicy):
             for part in PARTS:
@@ -113,21 +133,23 @@ def _written(
     for key in members or ():
         if key in read:
             what = f"no policy may write what decides which policies match: {read[key]} reads it"
-            yield document.finding((*path, key), what)
+            yield document.finding((*path, key), what, about=key)
 
 
 def _selected(document: Document) -> Iterator[tuple[str, Path]]:
-    """The pod labels that a policy's selectors read, each with where."""
-    if isinstance(document.model, PlacementPolicy):
-        spec = document.model.spec
-        blocks: list[tuple[Path, object]] = [
-            (("spec", "exclude", at), b) for at, b in enumerate(spec.exclude)
-        ]
-        for path, match in [(("spec", "match"), spec.match), *blocks]:
-            selector = getattr(match, "pod_selector", None)
-            if selector is not None:
-                for key in sorted(compile_selector(selector).keys):
-                    yield key, (*path, "podSelector")
+    """The pod labels that the selectors of a policy or an exception read, each with where."""
+    model = document.model
+    if isinstance(model, CapacityClassDocument):
+        return
+    excluded = model.spec.exclude if isinstance(model, PlacementPolicy) else []
+    blocks: list[tuple[Path, object]] = [
+        (("spec", "exclude", at), b) for at, b in enumerate(excluded)
+    ]
+    for path, match in [(("spec", "match"), model.spec.match), *blocks]:
+        selector = getattr(match, "pod_selector", None)
+        if selector is not None:
+            for key in sorted(compile_selector(selector).keys):
+                yield key, (*path, "podSelector")
 
 
 def _unknown(name: str, known: Collection[str]) -> str:

@@ -39,7 +39,8 @@ def capacity_class(document: CapacityClassDocument) -> CapacityClass:
         raw = shape.model_dump(by_alias=True, exclude_none=True)
         shapes.append(classes_of.shape(raw.get("labels", {}), raw.get("matchExpressions", [])))
         taints.extend(raw.get("taints", []))
-    return classes_of.compiled(document.name, shapes, taints)
+    autoscaled = bool(document.spec.autoscaled)
+    return classes_of.compiled(document.name, shapes, taints, autoscaled=autoscaled)
 
 
 def wishes(policy: PlacementPolicy, classes: Mapping[str, CapacityClass]) -> tuple[Wish, ...]:

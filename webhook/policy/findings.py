@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -20,6 +20,8 @@ class Finding:
     `spot.yaml:17:19: spec.overrides.tolerations[0].operator: 'Exist' is not one of Exists, Equal`.
     An object of a cluster has no lines: line and column are 0, `file` is its resource and name, and
     the text is `placementpolicies/spot: spec.priority: want a whole number, not 'high'`.
+    `about` is what the finding is about where its message says more than that, such as which other
+    documents there are: as long as the same thing is wrong it stays the same.
     """
 
     file: str
@@ -28,6 +30,7 @@ class Finding:
     path: str
     message: str
     severity: Severity = "error"
+    about: str = field(default="", compare=False, kw_only=True)
 
     def __str__(self) -> str:
         mark = "warning: " if self.severity == "warning" else ""

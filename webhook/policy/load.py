@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.errors import InvalidDocuments
+from webhook.names import POLICY_KIND
 from webhook.policy import checks, source
+from webhook.policy.exception_model import PlacementException
 from webhook.policy.model import PlacementPolicy
 from webhook.policy.policy_set import PolicySet, content_hash
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from webhook.placement.capacity import CapacityClass
     from webhook.policy.findings import Finding
     from webhook.policy.model import PolicyDocument
     from webhook.policy.reader import Documents
@@ -34,6 +37,20 @@ def load(files: Mapping[str, bytes]) -> Loaded:
 
 def compiled(documents: Documents[PolicyDocument]) -> Loaded:
     """The policy set of documents that were read, from wherever. Raises as `load` does."""
+    classes, findings = judged(documents)
+    if any(finding.severity == "error" for finding in findings):
+        raise InvalidDocuments(findings)
+    good = [document.model for document in documents.documents]
+    policies = [model for model in good if isinstance(model, PlacementPolicy)]
+    exceptions = [model for model in good if isinstance(model, PlacementException)]
+    policy_set = PolicySet(policies, classes, content_hash(good), exceptions)
+    return Loaded(policy_set, tuple(findings))
+
+
+def judged(
+    documents: Documents[PolicyDocument],
+) -> tuple[dict[str, CapacityClass], list[Finding]]:
+    """Every class that can be compiled, by name, and all that is found, ordered by place."""
     good = documents.documents
     # A class that is there but wrong is reported at the class, and not where it is named too.
     named = documents.broken | {(d.model.kind, d.model.name) for d in good}
@@ -46,10 +63,7 @@ def compiled(documents: Documents[PolicyDocument]) -> Loaded:
             *wrong_classes,
             *checks.unknown_classes(good, known),
             *checks.written_and_read(good),
+            *checks.unknown_policies(good, {name for kind, name in named if kind == POLICY_KIND}),
         ]
     )
-    if any(finding.severity == "error" for finding in findings):
-        raise InvalidDocuments(findings)
-    policies = [d.model for d in good if isinstance(d.model, PlacementPolicy)]
-    policy_set = PolicySet(policies, classes, content_hash([d.model for d in good]))
-    return Loaded(policy_set, tuple(findings))
+    return classes, findings

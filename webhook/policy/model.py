@@ -1,7 +1,7 @@
-"""The two kinds of document that policies are written in: PlacementPolicy and CapacityClass."""
+"""The kinds of document that policies are written in: PlacementPolicy, CapacityClass, and all."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, ConfigDict, Field
 
@@ -10,9 +10,11 @@ from webhook.placement.schema.base import Problem, Strict, own_error
 from webhook.placement.schema.limits import crowded
 from webhook.placement.schema.placement import Defaults, Wishes
 from webhook.placement.schema.selectors import LabelSelectorRequirement
-from webhook.placement.schema.syntax import AnnotationKey, LabelKey, LabelValue, ObjectName
+from webhook.placement.schema.syntax import LabelKey, LabelValue, ObjectName
 from webhook.placement.schema.taints import Taint
+from webhook.policy.exception_model import PlacementException
 from webhook.policy.match_model import Match, NamespaceGlob
+from webhook.policy.metadata_model import Metadata
 
 PARTS: Final = ("defaults", "overrides", "requirements")
 
@@ -24,33 +26,6 @@ def _not_empty(match: Match) -> Match:
 
 
 ExcludeBlock = Annotated[Match, AfterValidator(_not_empty)]
-
-
-class Metadata(Strict):
-    """The name of a document. What the API server adds to an object is accepted, and not read."""
-
-    refused: ClassVar[Mapping[str, str]] = {
-        "namespace": "policies and capacity classes hold for the whole cluster; remove it",
-        "generateName": "give a name: policies of equal priority go by name",
-    }
-
-    name: ObjectName = Field(description="The name, unique among documents of this kind.")
-    labels: dict[LabelKey, LabelValue] | None = Field(
-        default=None, description="Labels of the document itself; they mean nothing here."
-    )
-    annotations: dict[AnnotationKey, str] | None = Field(
-        default=None, description="Annotations of the document itself; they mean nothing here."
-    )
-    uid: Any = Field(default=None, description="Set by the API server.")
-    resource_version: Any = Field(default=None, description="Set by the API server.")
-    generation: Any = Field(default=None, description="Set by the API server.")
-    creation_timestamp: Any = Field(default=None, description="Set by the API server.")
-    deletion_timestamp: Any = Field(default=None, description="Set by the API server.")
-    deletion_grace_period_seconds: Any = Field(default=None, description="Set by the API server.")
-    finalizers: Any = Field(default=None, description="For controllers of the API server.")
-    owner_references: Any = Field(default=None, description="For controllers of the API server.")
-    managed_fields: Any = Field(default=None, description="Set by the API server.")
-    self_link: Any = Field(default=None, description="Set by old API servers.")
 
 
 class Rollout(Strict):
@@ -193,6 +168,11 @@ class CapacityClassSpec(Strict):
     complement_of: ObjectName | None = Field(
         default=None, description="Another class: whatever is not of that one is of this one."
     )
+    autoscaled: bool | None = Field(
+        default=None,
+        description="Whether its nodes are made on demand: that there is none at the moment is "
+        "then no alarm.",
+    )
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
@@ -229,8 +209,9 @@ class CapacityClass(Strict):
                 yield Problem(("spec", "complementOf"), "a class cannot be its own complement")
 
 
-PolicyDocument: TypeAlias = PlacementPolicy | CapacityClass
-KNOWN: Final[Mapping[str, type[PlacementPolicy] | type[CapacityClass]]] = {
+PolicyDocument: TypeAlias = PlacementPolicy | CapacityClass | PlacementException
+KNOWN: Final[Mapping[str, type[PolicyDocument]]] = {
     "PlacementPolicy": PlacementPolicy,
     "CapacityClass": CapacityClass,
+    "PlacementException": PlacementException,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from webhook.policy.model import PolicyDocument
 
+_Read: TypeAlias = "tuple[bytes, Documents[PolicyDocument]]"
 # An object has no lines.
 _NOWHERE: Final = (0, 0)
 
@@ -29,7 +30,7 @@ class Objects:
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[bytes, Documents[PolicyDocument]]] = {}
+        self._known: dict[str, _Read] = {}
 
     def load(self, objects: Mapping[str, bytes]) -> Loaded:
         """The policy set of whole objects as JSON text, by resource and name.
@@ -38,12 +39,19 @@ class Objects:
         that of the same documents in files. Raises InvalidDocuments with every finding, warnings
         included, if one of them is an error.
         """
-        self._known = {place: self._read(place, text) for place, text in sorted(objects.items())}
-        return compiled(_together([documents for _, documents in self._known.values()]))
+        return compiled(self.documents(objects))
 
-    def _read(self, place: str, text: bytes) -> tuple[bytes, Documents[PolicyDocument]]:
-        known = self._known.get(place)
-        return known if known and known[0] == text else (text, read(place, text))
+    def documents(self, objects: Mapping[str, bytes]) -> Documents[PolicyDocument]:
+        """What the objects' texts are read as, by whichever thread."""
+        known = self._known
+        self._known = seen = {
+            place: _read(known.get(place), place, text) for place, text in sorted(objects.items())
+        }
+        return _together([documents for _, documents in seen.values()])
+
+
+def _read(known: _Read | None, place: str, text: bytes) -> _Read:
+    return known if known and known[0] == text else (text, read(place, text))
 
 
 def load_objects(objects: Mapping[str, bytes]) -> Loaded:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from webhook.placement import kueue
 from webhook.placement.fold import fold
 from webhook.policy import compile as compiling
 from webhook.policy import conditions, operating_system
+from webhook.policy.exceptions import Exceptions
 from webhook.policy.index import Index
 from webhook.policy.match_model import Match
 from webhook.policy.selectors import compile_selector
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
 
     from webhook.placement.bundle import Bundle
     from webhook.placement.capacity import CapacityClass
-    from webhook.placement.wishes import Wish
+    from webhook.placement.kueue import Flavor
+    from webhook.placement.wishes import MemberWish, Wish
+    from webhook.policy.exception_model import PlacementException
     from webhook.policy.model import PlacementPolicy, PolicyDocument
     from webhook.policy.subject import Subject
 
@@ -65,19 +69,20 @@ class Policy:
 
 
 class PolicySet:
-    """Policies in their order (priority, higher first, then name), and the classes they name.
+    """Policies in their order (priority, higher first, then name), their classes and exceptions.
 
     `hash` is of the content alone: the same documents in any order and any files give the same.
     `systems` has the operating system of the nodes of each policy, by position, that names one.
-    `reads_resources` and `reads_volumes`: whether any policy asks for them; finding them takes a
-    walk over a pod's containers. `reads_labels` are the pod labels that some selector names;
-    `reads_replica_indexes`: whether any policy tells replicas apart by their index.
+    `reads_resources` and `reads_volumes`: whether any policy or exception asks for them; finding
+    them takes a walk over a pod's containers. `reads_labels` are the pod labels that some selector
+    names; `reads_replica_indexes`: whether any of them tells replicas apart by their index.
     """
 
     __slots__ = (
         "_bundles",
         "_index",
         "classes",
+        "exceptions",
         "hash",
         "policies",
         "reads_labels",
@@ -92,6 +97,7 @@ class PolicySet:
         policies: Sequence[PlacementPolicy],
         classes: Mapping[str, CapacityClass],
         content_hash: str,
+        exceptions: Sequence[PlacementException] = (),
     ) -> None:
         ordered = sorted(policies, key=lambda p: (-p.spec.priority, p.name))
         self.policies: tuple[Policy, ...] = tuple(_compiled(p, classes) for p in ordered)
@@ -101,8 +107,10 @@ class PolicySet:
             if (system := operating_system.of_wishes(policy.wishes)) is not None
         }
         self.classes = dict(classes)
+        self.exceptions = Exceptions(exceptions)
         self.hash = content_hash
         blocks = [b for p in ordered for b in (p.spec.match, *p.spec.exclude) if b is not None]
+        blocks += [each.spec.match for each in exceptions]
         self.reads_resources = any(block.resources for block in blocks)
         self.reads_volumes = any(block.volumes for block in blocks)
         self.reads_replica_indexes = any(block.replica_indexes for block in blocks)
@@ -118,16 +126,26 @@ class PolicySet:
             [at for at in self._index.candidates(subject) if policies[at].matches(subject)]
         )
 
-    def bundle(self, positions: tuple[int, ...]) -> Bundle:
-        """The bundle of the policies at these positions."""
+    def bundle(self, positions: tuple[int, ...], flavor: Flavor | None = None) -> Bundle:
+        """The bundle of the policies at these positions.
+
+        `flavor` is what Kueue put into the pod. Where that goes before overrides, what cannot
+        stand beside it is not in the bundle.
+        """
         bundle = self._bundles.get(positions)
         if bundle is None:
-            policies = [self.policies[at] for at in positions]
-            bundle = fold([p.name for p in policies], [w for p in policies for w in p.wishes])
+            bundle = self._folded(positions)
             if len(self._bundles) >= _REMEMBERED_BUNDLES:
                 self._bundles.clear()
             self._bundles[positions] = bundle
+        if flavor is not None and flavor.kept and kueue.contradicted(flavor, bundle):
+            # A pod's author chooses its selector: such a bundle is not remembered.
+            return self._folded(positions, kueue.wishes(flavor))
         return bundle
+
+    def _folded(self, positions: tuple[int, ...], ahead: Sequence[MemberWish] = ()) -> Bundle:
+        policies = [self.policies[at] for at in positions]
+        return fold([p.name for p in policies], [w for p in policies for w in p.wishes], ahead)
 
 
 def _compiled(policy: PlacementPolicy, classes: Mapping[str, CapacityClass]) -> Policy:

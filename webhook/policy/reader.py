@@ -39,11 +39,12 @@ class Document(Generic[M]):
         """
         return nodes.locate(self._node, path)
 
-    def finding(self, path: Path, message: str, severity: Severity = "error") -> Finding:
+    def finding(
+        self, path: Path, message: str, severity: Severity = "error", *, about: str = ""
+    ) -> Finding:
         """A finding about this document, at the path's place."""
-        return Finding(
-            self.file, *self.locate(path), path_text((*self._prefix, *path)), message, severity
-        )
+        text = path_text((*self._prefix, *path))
+        return Finding(self.file, *self.locate(path), text, message, severity, about=about)
 
 
 class Foreign(NamedTuple):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from webhook.policy import reader
 from webhook.policy.cautions import cautions
 from webhook.policy.forms import Forms, written_by_the_server
-from webhook.policy.model import KNOWN, CapacityClass, PlacementPolicy
+from webhook.policy.model import KNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Document: TypeAlias = reader.Document[PolicyDocument]
 
-_POLICIES: Final[Forms[PlacementPolicy | CapacityClass]] = Forms(
+_POLICIES: Final[Forms[PolicyDocument]] = Forms(
     KNOWN, "policy documents", unjudged=written_by_the_server, cautions=cautions
 )
 

@@ -45,3 +45,7 @@ class PolicyStatus(ObjectStatus):
 
 class ClassStatus(ObjectStatus):
     """What is known of a capacity class in the cluster: written by the controller alone."""
+
+
+class ExceptionStatus(ObjectStatus):
+    """What is known of an exception in the cluster: written by the controller alone."""

@@ -176,6 +176,12 @@ def test_every_message_says_the_cure() -> None:
             ["Complement of", "Accepted", "Age"],
             ["Reason", "Nodes"],
         ),
+        (
+            names.EXCEPTION_KIND,
+            "pe",
+            ["Policies", "Until", "Reason", "Age"],
+            ["Accepted"],
+        ),
     ],
 )
 def test_the_names_people_type(kind: str, short: str, shown: list[str], wide: list[str]) -> None:

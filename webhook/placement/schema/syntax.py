@@ -14,7 +14,7 @@ from webhook.placement.schema.base import own_error, shown
 _NAME: Final = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _DNS_LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SERVICE_NAME: Final = r"[a-z]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN: Final = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
+SUBDOMAIN_PATTERN: Final = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
 _SYSCTL_WORD: Final = r"[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SYSCTL: Final = rf"({_SYSCTL_WORD}[./])*{_SYSCTL_WORD}"
 _SIGNS: Final = r'"/\\:;|=,+*?<>@\[\]\x00-\x1f\x7f'
@@ -32,7 +32,7 @@ MAX_KEY: Final = MAX_SUBDOMAIN + 1 + MAX_NAME
 _name = re.compile(_NAME, re.ASCII)
 _dns_label = re.compile(_DNS_LABEL, re.ASCII)
 _service_name = re.compile(_SERVICE_NAME, re.ASCII)
-_subdomain = re.compile(_SUBDOMAIN, re.ASCII)
+_subdomain = re.compile(SUBDOMAIN_PATTERN, re.ASCII)
 _sysctl = re.compile(_SYSCTL, re.ASCII)
 _windows_user = re.compile(_WINDOWS_USER)
 
@@ -129,10 +129,12 @@ def _annotation_key_fault(text: str) -> str:
     return qualified_name_fault(text.lower())
 
 
-_QUALIFIED = rf"({_SUBDOMAIN}/)?{_NAME}"
+_QUALIFIED = rf"({SUBDOMAIN_PATTERN}/)?{_NAME}"
 # The pattern of a label's key in JSON Schemas, and one that counts the part after the slash too.
 KEY_PATTERN: Final = f"^{_QUALIFIED}$"
-COUNTED_KEY_PATTERN: Final = rf"^({_SUBDOMAIN}/)?([A-Za-z0-9][-A-Za-z0-9_.]{{0,61}})?[A-Za-z0-9]$"
+COUNTED_KEY_PATTERN: Final = (
+    rf"^({SUBDOMAIN_PATTERN}/)?([A-Za-z0-9][-A-Za-z0-9_.]{{0,61}})?[A-Za-z0-9]$"
+)
 _ANY_CASE = r"([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?/)?"
 
 LabelKey = Annotated[
@@ -164,5 +166,5 @@ WindowsUserName = Annotated[
     _schema(_WINDOWS_USER, MAX_SUBDOMAIN),
 ]
 ObjectName = Annotated[
-    str, _checked("an object's name", _subdomain_fault), _schema(_SUBDOMAIN, MAX_SUBDOMAIN)
+    str, _checked("an object's name", _subdomain_fault), _schema(SUBDOMAIN_PATTERN, MAX_SUBDOMAIN)
 ]

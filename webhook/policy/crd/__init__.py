@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions of policies and capacity classes, made from their models."""
+"""The CustomResourceDefinitions of policies, classes and exceptions, made from their models."""
 
 from webhook.policy.crd.definitions import RESOURCES, custom_resource_definitions
 

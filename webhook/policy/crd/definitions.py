@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions of PlacementPolicy and CapacityClass, as objects."""
+"""The CustomResourceDefinitions of the kinds that policies are written in, as objects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from webhook.placement.schema.syntax import COUNTED_KEY_PATTERN, KEY_PATTERN
 from webhook.policy.crd.lists import LISTS
 from webhook.policy.crd.rules import RULES
 from webhook.policy.model import KNOWN
-from webhook.policy.status_model import ClassStatus, PolicyStatus
+from webhook.policy.status_model import ClassStatus, ExceptionStatus, PolicyStatus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,6 +46,13 @@ _CLASS_COLUMNS: Final = (
     _REASON,
     Column("Nodes", "string", ".spec.nodes", wide=True),
 )
+_EXCEPTION_COLUMNS: Final = (
+    Column("Policies", "string", ".spec.policies"),
+    Column("Until", "string", ".spec.until"),
+    Column("Reason", "string", ".spec.reason"),
+    _AGE,
+    Column("Accepted", "string", f"{_ACCEPTED}.status", wide=True),
+)
 _KINDS: Final[Mapping[str, tuple[Called, tuple[Column, ...], str, type[Reported]]]] = {
     names.POLICY_KIND: (
         Called(names.POLICY_KIND, names.PLACEMENT_POLICIES, _CLUSTER, "pp", _CATEGORIES),
@@ -58,6 +65,12 @@ _KINDS: Final[Mapping[str, tuple[Called, tuple[Column, ...], str, type[Reported]
         _CLASS_COLUMNS,
         "CapacityClassSpec",
         ClassStatus,
+    ),
+    names.EXCEPTION_KIND: (
+        Called(names.EXCEPTION_KIND, names.PLACEMENT_EXCEPTIONS, _CLUSTER, "pe", _CATEGORIES),
+        _EXCEPTION_COLUMNS,
+        "ExceptionSpec",
+        ExceptionStatus,
     ),
 }
 # The definitions' names by kind: resource and group.

@@ -1,4 +1,4 @@
-"""Which lists of a policy or a class are mappings by a key, and how long its lists may be."""
+"""Which lists of these documents are mappings by a key, and how long their lists may be."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ _KEY_LISTS: Final = (
     ("PodAffinityTerm", "mismatchLabelKeys"),
     ("TopologySpreadConstraint", "matchLabelKeys"),
 )
-_REPORTS: Final = ("PolicyStatus", "ClassStatus")
+_REPORTS: Final = ("PolicyStatus", "ClassStatus", "ExceptionStatus")
 
 LISTS: Final[Lists] = {
     **placement_lists(*_PLACEMENTS),
     **{at: {"maxProperties": MAX_LISTED} for at in _MAPPINGS},
     **{at: {"maxItems": MAX_LISTED} for at in _KEY_LISTS},
     ("PolicySpec", "exclude"): {"maxItems": MAX_LISTED},
+    ("ExceptionSpec", "policies"): {"x-kubernetes-list-type": "set"},
     ("CapacityClassSpec", "nodes"): {"maxItems": MAX_LISTED},
     ("Shape", "matchExpressions"): {"maxItems": MAX_LISTED},
     ("Shape", "taints"): {"maxItems": MAX_LISTED},

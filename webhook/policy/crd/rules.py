@@ -1,4 +1,4 @@
-"""Rules in CEL for what the schemas of policies and capacity classes cannot say."""
+"""Rules in CEL for what the schemas of policies, classes and exceptions cannot say."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from webhook.crd.rule import Rule, literal
 from webhook.placement.schema.placement import Defaults, Wishes
 from webhook.placement.schema.selectors import LabelSelector
 from webhook.policy.crd.dear_rules import DEAR
+from webhook.policy.exception_model import ALL
 from webhook.policy.match_model import Match
 from webhook.policy.model import PARTS
 
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 _NAMED: Final = Rule(
     "!has(self.metadata.generateName)",
     "is not taken, for policies of equal priority go by name: give a name",
+    at=".metadata.generateName",
+)
+_NAMED_EXCEPTION: Final = Rule(
+    "!has(self.metadata.generateName)",
+    "is not taken, for stamps and the audit log tell of an exception by its name: give a name",
     at=".metadata.generateName",
 )
 _OWN_COMPLEMENT: Final = Rule(
@@ -60,9 +66,9 @@ def _own_keys() -> Iterator[Rule]:
         )
 
 
-def _selects(field: str) -> str:
+def _selects(block: str, field: str) -> str:
     """Whether a block has a selector that leaves something out."""
-    selector = f"self.{field}"
+    selector = f"{block}.{field}"
     said = " || ".join(
         f"(has({selector}.{part}) && size({selector}.{part}) > 0)"
         for part in LabelSelector.outer_names()
@@ -70,16 +76,32 @@ def _selects(field: str) -> str:
     return f"(has({selector}) && ({said}))"
 
 
-def _excludes() -> Rule:
+def _says_which(block: str) -> str:
+    """Whether a block has a condition that some pod does not meet."""
     selectors = ("namespaceSelector", "podSelector")
     conditions = [
-        _selects(field) if field in selectors else f"has(self.{field})"
+        _selects(block, field) if field in selectors else f"has({block}.{field})"
         for field in Match.outer_names()
     ]
-    return Rule(
-        " || ".join(conditions),
-        "an empty block would exclude every pod: give a condition, or remove it",
-    )
+    return " || ".join(conditions)
+
+
+_EXCLUDES: Final = Rule(
+    _says_which("self"), "an empty block would exclude every pod: give a condition, or remove it"
+)
+_EXCEPTION: Final = (
+    Rule(
+        f"!({literal(ALL)} in self.policies) || size(self.policies) == 1",
+        f"{ALL} stands for all policies: leave out the others, or leave out {ALL}",
+        at=".policies",
+    ),
+    Rule(
+        _says_which("self.match"),
+        "an empty block would let every pod pass: give a condition, or if you mean every pod say "
+        "so, by namespaces: ['*']",
+        at=".match",
+    ),
+)
 
 
 _PARTS: Final = Rule(
@@ -97,12 +119,14 @@ _ROLLED_OUT: Final = Rule(
 _OWN: Final[Mapping[str, tuple[Rule, ...]]] = {
     names.POLICY_KIND: (_NAMED,),
     "PolicySpec": (_PARTS, _ROLLED_OUT),
-    "PolicySpec.exclude": (_excludes(),),
+    "PolicySpec.exclude": (_EXCLUDES,),
     "Defaults": (*_own_keys(),),
     "Wishes": (*_own_keys(),),
     names.CLASS_KIND: (_NAMED, _OWN_COMPLEMENT),
     "CapacityClassSpec": _CLASS,
     "Shape": (_SHAPE,),
+    names.EXCEPTION_KIND: (_NAMED_EXCEPTION,),
+    "ExceptionSpec": _EXCEPTION,
 }
 _TABLES: Final = (_OWN, PLACEMENT, DEAR)
 
