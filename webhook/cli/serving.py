@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 import webhook
 from webhook import names
 from webhook.admission.app import admission_app
+from webhook.admission.foresee import Foresight
 from webhook.admission.handler import Handler
 from webhook.cli.cluster_facts import facts_from_cluster, facts_from_file
+from webhook.cli.foreseeing import pods_of
 from webhook.cli.serving_certificates import Cluster, certificate_of, clients_of
 from webhook.cli.serving_handshake import handshakes_of
 from webhook.cli.serving_policies import policies_of
@@ -26,6 +28,7 @@ from webhook.server.limit import InFlightLimit
 from webhook.server.listener import bind, serve
 from webhook.server.metrics import Metrics
 from webhook.server.tls import ServerTls
+from webhook.validating import WORKLOADS_PATH
 
 if TYPE_CHECKING:
     import socket
@@ -104,19 +107,26 @@ async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -
             due=changed,
         )
         seconds = settings.default_toleration_seconds
+        tolerated = {names.TAINT_NOT_READY: seconds, names.TAINT_UNREACHABLE: seconds}
         handler = Handler(
             policies=policies.current,
             namespaces=facts.namespaces,
             default_priority_class=facts.default_priority_class,
-            default_toleration_seconds={
-                names.TAINT_NOT_READY: seconds,
-                names.TAINT_UNREACHABLE: seconds,
-            },
+            default_toleration_seconds=tolerated,
+            observer=metrics,
+        )
+        foresight = Foresight(
+            policies=policies.current,
+            namespaces=facts.namespaces,
+            default_priority_class=facts.default_priority_class,
+            default_toleration_seconds=tolerated,
+            pods_of=pods_of,
+            reaches=handshakes.takes,
             observer=metrics,
         )
         crowd = Crowd(settings.max_connections, on_ended=metrics.connection_ended)
         limit = InFlightLimit(
-            admission_app({PATH: handler}, metrics),
+            admission_app({PATH: handler, WORKLOADS_PATH: foresight}, metrics),
             settings.max_in_flight,
             waiting=lambda: crowd.busy,
             full=crowd.full,

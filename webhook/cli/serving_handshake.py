@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.cli.cluster_facts import age, synced
 from webhook.server.handshake import SelfHandshake, reached_by
 from webhook.server.published import Published, Service, published
+from webhook.server.reach import Reach, reach
 
 if TYPE_CHECKING:
     import asyncio
     import socket
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from webhook.cli.serving_certificates import Background, Certificate, Cluster
     from webhook.kube.named import Named
@@ -35,12 +35,28 @@ class Reached:
     configuration: str = ""
 
 
+def _any_pod(_pod: Mapping[str, str], _namespace: Mapping[str, str]) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Handshakes:
-    """Whether the handshakes verify, and what has to run."""
+    """Whether the handshakes verify, and what has to run.
+
+    `takes`, of a pod's labels and its namespace's: whether the API server would send such a pod
+    here. Any, as long as no configuration is known.
+    """
 
     conditions: Conditions = field(default_factory=dict)
     background: Background = ()
+    takes: Callable[[Mapping[str, str], Mapping[str, str]], bool] = _any_pod
+
+
+class _Told(NamedTuple):
+    """What is remembered of the webhook configuration."""
+
+    published: tuple[Published, ...]
+    reach: Reach | None
 
 
 def handshakes_of(
@@ -65,7 +81,8 @@ def handshakes_of(
     watched = _configuration(reached.configuration, service, cluster, metrics, due)
 
     def trusted() -> Sequence[Published]:
-        entries = watched.value if watched else None
+        told = watched.value if watched else None
+        entries = told.published if told else None
         if entries or not certificate.bundle:
             return entries or ()
         bundle = certificate.bundle()
@@ -91,18 +108,24 @@ def handshakes_of(
         watch = synced(watched.cache, watched.reflector)
         return handshake.condition() if watched.cache.synced else watch
 
-    return Handshakes({"handshake": condition}, (handshake.run, watched.run))
+    def takes(pod: Mapping[str, str], namespace: Mapping[str, str]) -> bool:
+        told = watched.value
+        return told is None or told.reach is None or told.reach.takes(pod, namespace)
+
+    return Handshakes({"handshake": condition}, (handshake.run, watched.run), takes)
 
 
 def _configuration(
     name: str, service: Service, cluster: Cluster, metrics: Metrics, due: asyncio.Event
-) -> Named[tuple[Published, ...]] | None:
+) -> Named[_Told] | None:
     if not name:
         return None
     from webhook.kube.named import CONFIGURATIONS, Named
 
-    read = partial(published, service=service)
-    watched: Named[Any] = Named(cluster.client, CONFIGURATIONS, name, read)
-    watched.subscribe(lambda _entries: due.set())
+    def read(configuration: dict[str, Any]) -> _Told:
+        return _Told(published(configuration, service), reach(configuration, service))
+
+    watched = Named(cluster.client, CONFIGURATIONS, name, read)
+    watched.subscribe(lambda _told: due.set())
     metrics.watch_cache("mutatingwebhookconfigurations", lambda: age(watched.cache))
     return watched
