@@ -1,0 +1,166 @@
+"""What is proved of two blocks of conditions holds for every pod."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from webhook.identity import Identity
+from webhook.policy import conditions
+from webhook.policy.match_model import Match
+from webhook.policy.subject import Subject
+from webhook.policy.together.reach import Reach
+
+Json = dict[str, Any]
+LABELS = ("a", "b")
+VALUES = ("1", "2", "3")
+NAMESPACES = ("ml", "ml-a", "ml-b", "web")
+
+
+def several(*values: Any) -> st.SearchStrategy[list[Any]]:
+    """Some of the values."""
+    return st.lists(st.sampled_from(values), min_size=1, max_size=2, unique=True)
+
+
+expressions = st.one_of(
+    st.builds(
+        lambda key, operator, values: {"key": key, "operator": operator, "values": values},
+        st.sampled_from(LABELS),
+        st.sampled_from(["In", "NotIn"]),
+        several(*VALUES),
+    ),
+    st.builds(
+        lambda key, operator: {"key": key, "operator": operator},
+        st.sampled_from(LABELS),
+        st.sampled_from(["Exists", "DoesNotExist"]),
+    ),
+)
+selectors = st.builds(
+    lambda pairs, each: {"matchLabels": pairs, "matchExpressions": each},
+    st.dictionaries(st.sampled_from(LABELS), st.sampled_from(VALUES), max_size=1),
+    st.lists(expressions, max_size=2),
+)
+matches = st.fixed_dictionaries(
+    {},
+    optional={
+        "namespaces": several("ml", "ml-a", "ml-*", "*", "web", "m?"),
+        "namespaceSelector": selectors,
+        "podSelector": selectors,
+        "kinds": several("job", "experiment"),
+        "frameworks": several("pytorch", "mpi"),
+        "roles": several("worker", "master"),
+        "replicaIndexes": several(0, 1),
+        "coordinator": st.booleans(),
+        "resources": several("cpu", "nvidia.com/gpu"),
+        "volumes": several("secret", "nfs"),
+    },
+)
+labels = st.dictionaries(st.sampled_from(LABELS), st.sampled_from(VALUES))
+subjects = st.builds(
+    Subject,
+    st.sampled_from(NAMESPACES),
+    labels,
+    labels,
+    st.builds(
+        Identity,
+        st.just("r"),
+        st.sampled_from(["job", "experiment"]),
+        st.sampled_from([None, "pytorch", "mpi"]),
+        st.sampled_from([None, "worker", "master"]),
+        st.sampled_from([None, 0, 1]),
+        st.just("x"),
+        st.booleans(),
+    ),
+    st.frozensets(st.sampled_from(["cpu", "nvidia.com/gpu"])),
+    st.frozensets(st.sampled_from(["secret", "nfs"])),
+)
+
+
+def match(written: Json) -> Match:
+    """The block as a document writes it."""
+    return Match.model_validate(written)
+
+
+def holds(written: Json, subject: Subject) -> bool:
+    """Whether the pod meets the block."""
+    return conditions.block(match(written)).holds(subject)
+
+
+def covers(one: Json, two: Json) -> bool:
+    """Whether the first block is proved to take in all of the second."""
+    return Reach(match(one)).covers(Reach(match(two)))
+
+
+def apart(one: Json, two: Json) -> bool:
+    """Whether no pod meets both."""
+    return Reach(match(one)).apart(Reach(match(two)))
+
+
+@settings(max_examples=200, deadline=None)
+@given(matches, matches, st.lists(subjects, min_size=1, max_size=5))
+def test_what_is_proved_holds_for_every_pod(one: Json, two: Json, pods: list[Subject]) -> None:
+    """Who is covered is never met by a pod alone; those apart are never met by one pod."""
+    narrowed = {**one, **two}
+    for wide, narrow in ((one, two), (one, narrowed)):
+        proved, never = covers(wide, narrow), apart(wide, narrow)
+        assert never == apart(narrow, wide)
+        for pod in pods:
+            if holds(narrow, pod):
+                assert not proved or holds(wide, pod)
+                assert not never or not holds(wide, pod)
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow"),
+    [
+        ({}, {"roles": ["worker"]}),
+        ({"namespaces": ["*"]}, {}),
+        ({"namespaces": ["ml-*"]}, {"namespaces": ["ml-a", "ml-b"]}),
+        ({"namespaces": ["ml-*"]}, {"namespaces": ["ml-*"], "kinds": ["job"]}),
+        ({"kinds": ["job", "experiment"]}, {"kinds": ["job"]}),
+        ({"resources": ["cpu", "nvidia.com/gpu"]}, {"resources": ["cpu"]}),
+        (
+            {"podSelector": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}},
+            {"podSelector": {"matchLabels": {"a": "1"}}},
+        ),
+        (
+            {
+                "podSelector": {
+                    "matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["2"]}]
+                }
+            },
+            {"podSelector": {"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}},
+        ),
+    ],
+)
+def test_a_wider_block_is_seen_to_be_wider(wide: Json, narrow: Json) -> None:
+    """And the narrower one to be none."""
+    assert covers(wide, narrow)
+    if wide != {"namespaces": ["*"]}:
+        assert not covers(narrow, wide)
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ({"namespaces": ["ml-a"]}, {"namespaces": ["ml-b"]}),
+        ({"namespaces": ["ml-*"]}, {"namespaces": ["web"]}),
+        ({"roles": ["worker"]}, {"roles": ["master"]}),
+        ({"coordinator": True}, {"coordinator": False}),
+        (
+            {"namespaceSelector": {"matchLabels": {"team": "a"}}},
+            {"namespaceSelector": {"matchLabels": {"team": "b"}}},
+        ),
+    ],
+)
+def test_blocks_without_a_common_pod_are_seen_to_be_apart(one: Json, two: Json) -> None:
+    """By each condition of which a pod has but one value."""
+    assert apart(one, two)
+
+
+def test_a_pod_may_ask_for_several_resources() -> None:
+    """So other resources, or volumes, keep nobody apart."""
+    assert not apart({"resources": ["cpu"]}, {"resources": ["nvidia.com/gpu"]})

@@ -1,0 +1,286 @@
+"""What policies mean beside each other: said where it is certain, and true of every pod."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from tests.laws.strategies import CLASSES, document, pods, policy_lists
+from tests.laws.world import decided, policy_set
+from tests.policy.test_objects import objects
+from webhook import names
+from webhook.admission.decision import Decision
+from webhook.policy.findings import Finding, path_text
+from webhook.policy.load import judged
+from webhook.policy.objects import Objects
+from webhook.policy.policy_set import PolicySet
+from webhook.policy.together.said import Policy
+from webhook.policy.together.shadowed import Shadows
+from webhook.policy.together.warnings import Memory, warnings
+
+Json = dict[str, Any]
+thorough = settings(
+    max_examples=int(os.environ.get("FAIRLEAD_EXAMPLES", "60")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+def policies_of(documents: list[Json]) -> list[Policy]:
+    """The policies made ready, beside the classes of the laws."""
+    read = Objects().documents(objects(*documents, *CLASSES))
+    classes, found = judged(read)
+    assert not [each for each in found if each.severity == "error"]
+    return Memory().policies(read.documents, classes)
+
+
+def told(*documents: Json, chosen: set[str] | None = None) -> list[str]:
+    """The warnings of a set, as printed."""
+    return [str(each) for each in warnings(policies_of(list(documents)), chosen)]
+
+
+def policy(name: str, **spec: Any) -> Json:
+    """A policy's document."""
+    return document("PlacementPolicy", name, spec)
+
+
+def pool(value: str) -> Json:
+    """A placement in a pool."""
+    return {"nodeSelector": {"pool": value}}
+
+
+def spot(mode: str) -> Json:
+    """A placement by capacity."""
+    return {"capacity": [{"class": "spot", "mode": mode}]}
+
+
+def without(policies: PolicySet, name: str, path: str, documents: list[Policy]) -> PolicySet:
+    """The same set without what one policy says at a path."""
+    (ready,) = (each for each in documents if each.name == name)
+    (said,) = (each for each in ready.said if path_text(each.path) == path)
+    at = next(at for at, each in enumerate(policies.policies) if each.name == name)
+    before = policies.policies[at]
+    kept = tuple(wish for wish in before.wishes if wish != said.wish)
+    assert len(kept) == len(before.wishes) - 1
+    changed = list(policies.policies)
+    changed[at] = replace(before, wishes=kept)
+    policies.policies = tuple(changed)
+    return policies
+
+
+def outcome(decision: Decision) -> object:
+    """What becomes of a pod, but for its stamp."""
+    placement = decision.placement
+    if placement is not None:
+        stamped = {k: v for k, v in placement.annotations.items() if k != names.PLACEMENT}
+        placement = placement._replace(annotations=stamped)
+    return decision.result, decision.reason, placement
+
+
+@thorough
+@given(policy_lists(most=4), st.lists(pods(), min_size=1, max_size=3), st.booleans())
+def test_a_wish_that_is_called_dead_never_reaches_a_pod(
+    documents: list[Json], some: list[Json], kueue: bool
+) -> None:
+    """Whatever else matches: without the wish every pod comes out the same."""
+    ready = policies_of(documents)
+    dead = [each for each in warnings(ready) if each.message.startswith("no pod gets it")]
+    event(f"dead: {bool(dead)}")
+    for finding in dead:
+        name = finding.file.partition("/")[2]
+        reduced = without(policy_set(documents), name, finding.path, ready)
+        for pod in some:
+            full = decided(pod, policy_set(documents), kueue=kueue)
+            assert outcome(full) == outcome(decided(pod, reduced, kueue=kueue)), finding
+
+
+@thorough
+@given(policy_lists(most=4), st.lists(pods(), min_size=1, max_size=4))
+def test_a_pod_that_both_match_is_rejected_where_two_contradict(
+    documents: list[Json], some: list[Json]
+) -> None:
+    """Were there only the two, and both enforced."""
+    for finding in warnings(policies_of(documents)):
+        if "contradicts what policy" in finding.message:
+            other = finding.message.split("'")[1]
+            names_of_both = (finding.file.partition("/")[2], other)
+            both = [d for d in documents if d["metadata"]["name"] in names_of_both]
+            for pod in some:
+                decision = decided(pod, policy_set(both))
+                if len(decision.policies) == 2:
+                    event("a pod that both match")
+                    assert decision.result == "rejected", finding
+
+
+@thorough
+@given(policy_lists(most=4))
+def test_what_is_told_of_a_chosen_policy_is_told_of_the_whole(documents: list[Json]) -> None:
+    """Chosen policies bring what is theirs, and nothing is lost if all are chosen in turn."""
+    ready = policies_of(documents)
+    whole = {_stem(each) for each in warnings(ready)}
+    one_by_one = {_stem(f) for each in ready for f in warnings(ready, {each.name})}
+    assert one_by_one == whole
+
+
+def _stem(finding: Finding) -> tuple[str, str, str]:
+    """What it is about, without the names of the others."""
+    return finding.file, finding.path, finding.message.partition(" ")[0]
+
+
+@pytest.mark.parametrize(
+    ("documents", "line"),
+    [
+        (
+            [policy("a", priority=9, overrides=pool("a")), policy("b", overrides=pool("b"))],
+            ("placementpolicies/b: warning: spec.overrides.nodeSelector.pool: no pod gets it: "
+            "policy 'a': overrides always decide it first"),
+        ),
+        (
+            [policy("a", requirements=pool("a")), policy("b", priority=9, overrides=pool("b"))],
+            ("placementpolicies/b: warning: spec.overrides.nodeSelector.pool: no pod gets it: "
+            "policy 'a': requirements always decide it first"),
+        ),
+        (
+            [policy("a", requirements=pool("a"), defaults=pool("b"))],
+            ("placementpolicies/a: warning: spec.defaults.nodeSelector.pool: no pod gets it: "
+            "the policy's own requirements always decide it first"),
+        ),
+        (
+            [
+                policy("a", match={"namespaces": ["ml-*"]}, requirements=spot("Prefer")),
+                policy("b", match={"namespaces": ["ml-a"]}, overrides=spot("Prevent")),
+            ],
+            ("placementpolicies/b: warning: spec.overrides.capacity[0]: no pod gets it: "
+            "policy 'a': requirements always decide it first"),
+        ),
+        (
+            [policy("a", requirements={"nodeSelector": {"pool": "a"}, **spot("Constrain")},
+                    defaults={"nodeSelector": {"spot": "false"}})],
+            None,
+        ),
+    ],
+)  # fmt: skip
+def test_a_wish_that_no_pod_can_get_is_told_with_who_decides(
+    documents: list[Json], line: str | None
+) -> None:
+    """By the policy's own stronger part, or by another policy for all of its pods."""
+    assert [each for each in told(*documents) if "no pod gets it: p" in each or "own" in each] == (
+        [line] if line else []
+    )
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        {"exclude": [{"namespaces": ["ml-a"]}]},
+        {"rollout": {"namespaces": ["ml-a"]}},
+        {"enforcement": "Audit"},
+        {"match": {"roles": ["worker"]}},
+        {"overrides": {"nodeSelector": {"zone": "a"}}},
+        {"overrides": pool("b")},
+    ],
+)
+def test_nothing_is_called_dead_that_some_pod_may_get(first: Json) -> None:
+    """An earlier policy that is not for all, not enforced everywhere, or of another mind."""
+    one = {"priority": 1, "overrides": pool("a"), **first}
+    found = told(policy("a", **one), policy("b", overrides=pool("b")))
+    assert not [each for each in found if "no pod gets it" in each]
+
+
+@pytest.mark.parametrize(
+    ("documents", "line"),
+    [
+        (
+            [policy("a", requirements=pool("a")), policy("b", requirements=pool("b"))],
+            ("placementpolicies/b: warning: spec.requirements.nodeSelector.pool: contradicts what "
+            "policy 'a' requires: a pod that both match is rejected"),
+        ),
+        (
+            [
+                policy("a", priority=1, match={"roles": ["worker"]}, overrides=spot("Constrain")),
+                policy("b", overrides={"nodeSelector": {"spot": "false"}}),
+            ],
+            ("placementpolicies/b: warning: spec.overrides.nodeSelector.spot: is dropped from pods "
+            "that policy 'a' matches too: no node meets both"),
+        ),
+        (
+            [
+                policy("a", match={"roles": ["worker"]}, overrides=pool("a")),
+                policy("b", overrides=pool("b")),
+            ],
+            ("placementpolicies/b: warning: spec.overrides.nodeSelector.pool: policy 'a' overrides "
+            "it too, with equal priority: only the names decide"),
+        ),
+        (
+            [policy("a", requirements={**spot("Constrain"), "nodeSelector": {"spot": "false"}})],
+            ("placementpolicies/a: warning: spec.requirements: the requirements contradict each "
+            "other: every pod that it matches is rejected"),
+        ),
+        (
+            [policy("a", requirements=pool("a"), overrides=spot("Constrain"),
+                    defaults={"nodeSelector": {"zone": "b"}})],
+            None,
+        ),
+        (
+            [policy("a", requirements={"nodeSelector": {"spot": "false"}},
+                    overrides=spot("Constrain"))],
+            ("placementpolicies/a: warning: spec.overrides.capacity[0]: no pod gets it: no node "
+            "meets it beside the policy's own requirements"),
+        ),
+    ],
+)  # fmt: skip
+def test_policies_that_cannot_both_have_their_way_are_told(
+    documents: list[Json], line: str | None
+) -> None:
+    """At the one that comes off worse, with the name of the other."""
+    assert told(*documents) == ([line] if line else [])
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ({"match": {"namespaces": ["a"]}}, {"match": {"namespaces": ["b"]}}),
+        ({"match": {"roles": ["worker"]}}, {"exclude": [{"roles": ["worker"]}]}),
+        ({"requirements": pool("b")}, {}),
+    ],
+)
+def test_policies_that_share_no_pod_or_agree_are_left_in_peace(one: Json, two: Json) -> None:
+    """Whoever makes an exclude of a contradiction has mended it."""
+    first, second = {"requirements": pool("a"), **one}, {"requirements": pool("b"), **two}
+    assert told(policy("a", **first), policy("b", **second)) == []
+
+
+def test_of_a_wish_that_is_dead_no_more_is_told() -> None:
+    """Though the other policy has the same priority as well."""
+    (line,) = told(policy("a", overrides=pool("a")), policy("b", overrides=pool("b")))
+    assert "no pod gets it" in line
+
+
+def test_of_many_others_three_are_named() -> None:
+    """And the rest is counted."""
+    others = [policy(f"a{at}", requirements=pool("a")) for at in range(5)]
+    (line,) = told(*others, policy("b", requirements=pool("b")), chosen={"b"})
+    assert "what policies 'a0', 'a1', 'a2' and 2 more requires" in line
+
+
+def test_the_number_of_pairs_has_an_end() -> None:
+    """Policies of one mind may be very many."""
+    ready = policies_of([policy(f"p{at}", requirements=pool(str(at))) for at in range(4)])
+    assert len(warnings(ready, most_pairs=1)) == 1
+    assert len(warnings(ready)) == 3
+
+
+def test_a_memory_makes_only_what_changed_ready_again() -> None:
+    """The others are the very same objects."""
+    memory, reader = Memory(), Objects()
+    first = objects(policy("a", overrides=pool("a")), policy("b", overrides=pool("b")))
+    before = memory.policies(reader.documents(first).documents, {})
+    second = {**first, **objects(policy("b", overrides=pool("c")))}
+    after = memory.policies(reader.documents(second).documents, {})
+    assert [one is two for one, two in zip(before, after, strict=True)] == [True, False]
+    assert not list(Shadows(after).over(after[0]))

@@ -1,0 +1,1 @@
+"""What policies mean beside each other: warnings that no single document tells."""

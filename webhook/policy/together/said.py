@@ -1,0 +1,159 @@
+"""A policy as those beside it see it: its wishes with their places, and the pods it is for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from webhook.placement import node_affinity
+from webhook.placement.pod import AFFINITY_LISTS, REQUIRED
+from webhook.placement.wishes import (
+    PARTS,
+    CapacityWish,
+    ListWish,
+    MemberWish,
+    RequiredWish,
+    SpreadWish,
+    TolerationWish,
+    Wish,
+)
+from webhook.policy import compile as compiling
+from webhook.policy import operating_system
+from webhook.policy.match_model import Match
+from webhook.policy.together.reach import Reach
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from webhook.placement.capacity import CapacityClass
+    from webhook.placement.shapes import Term
+    from webhook.policy.findings import Path
+    from webhook.policy.model import PlacementPolicy
+    from webhook.policy.source import Document
+
+_LISTS: Final[Mapping[type[Wish], str]] = {
+    TolerationWish: "tolerations",
+    SpreadWish: "topologySpreadConstraints",
+    CapacityWish: "capacity",
+}
+
+
+class Said(NamedTuple):
+    """One wish, where it stands in its document, and which node labels and fields it limits."""
+
+    wish: Wish
+    path: Path
+    limits: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Policy:
+    """One policy. `order`: higher priority first, then by name."""
+
+    document: Document
+    model: PlacementPolicy
+    said: tuple[Said, ...]
+    match: Reach
+    exclude: tuple[Reach, ...]
+    system: tuple[int, str] | None
+
+    @property
+    def name(self) -> str:
+        """The policy's name."""
+        return self.model.name
+
+    @property
+    def order(self) -> tuple[int, str]:
+        """What policies are sorted by."""
+        return -self.model.spec.priority, self.model.name
+
+    def of_parts(self, *parts: str) -> list[Said]:
+        """The wishes of these parts."""
+        return [each for each in self.said if each.wish.part in parts]
+
+    def apart(self, other: Policy) -> bool:
+        """Whether it is certain that no pod is given wishes of both."""
+        if self.system and other.system and self.system[1] != other.system[1]:
+            return True
+        return (
+            self.match.apart(other.match)
+            or any(block.covers(other.match) for block in self.exclude)
+            or any(block.covers(self.match) for block in other.exclude)
+        )
+
+    def outruns(self, other: Policy) -> bool:
+        """Whether it is certain to change every pod that the other one may change."""
+        if self is other:
+            return True
+        spec = self.model.spec
+        if spec.enforcement != "Enforce" or spec.rollout is not None:
+            return False
+        if self.system and (other.system is None or self.system[1] != other.system[1]):
+            return False
+        return all(block in other.model.spec.exclude for block in spec.exclude) and (
+            self.match.covers(other.match)
+        )
+
+
+def policy(
+    document: Document, model: PlacementPolicy, classes: Mapping[str, CapacityClass]
+) -> Policy:
+    """The policy of a document. Raises KeyError for a class that `classes` does not hold."""
+    wishes = compiling.wishes(model, classes)
+    return Policy(
+        document,
+        model,
+        tuple(_said(wishes)),
+        Reach(model.spec.match or Match()),
+        tuple(Reach(block) for block in model.spec.exclude),
+        operating_system.of_wishes(wishes),
+    )
+
+
+def limits(wish: Wish) -> Sequence[Term]:
+    """The terms of which a node must meet one for the wish's sake; none if any node will do."""
+    match wish:
+        case MemberWish() if wish.map == "nodeSelector":
+            one: Term = {
+                "matchExpressions": [
+                    {"key": wish.key, "operator": "In", "values": [str(wish.value)]}
+                ]
+            }
+            return (one,)
+        case RequiredWish():
+            return wish.terms
+        case CapacityWish():
+            return wish.condition or ()
+    return ()
+
+
+def _said(wishes: Iterable[Wish]) -> Iterator[Said]:
+    seen: Counter[tuple[str, type[Wish]]] = Counter()
+    for wish in wishes:
+        kind = (wish.part, type(wish))
+        yield Said(wish, ("spec", wish.part, *_place(wish, seen[kind])), _keys(limits(wish)))
+        seen[kind] += 1
+
+
+def _place(wish: Wish, before: int) -> Path:
+    """Where in its part a wish stands, after so many of its type."""
+    match wish:
+        case MemberWish():
+            return (wish.map, wish.key)
+        case RequiredWish():
+            return ("affinity", "nodeAffinity", REQUIRED)
+        case ListWish():
+            return ("affinity", *AFFINITY_LISTS[wish.name])
+    return (_LISTS[type(wish)], before) if type(wish) in _LISTS else (wish.field,)
+
+
+def _keys(terms: Sequence[Term]) -> frozenset[str]:
+    """Labels and fields; no label's key begins with a slash."""
+    fields = (f"/{each.get('key')}" for term in terms for each in term.get("matchFields") or ())
+    return node_affinity.keys(terms) | frozenset(fields)
+
+
+def rank(said: Said, at: int) -> tuple[int, int]:
+    """When the wish of the policy at this position is folded; lower is earlier."""
+    return PARTS.index(said.wish.part), at
