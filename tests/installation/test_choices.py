@@ -7,14 +7,23 @@ from typing import Any
 
 import pytest
 
-from webhook import names
+from webhook import names, validating
 from webhook.guards import stamp
 from webhook.installation.choices import Choices, adapted, configuration_of, is_stamp_guard
-from webhook.installation.kinds import key_of
+from webhook.installation.from_files import CONFIG_MAP, WEBHOOK, takes_files
+from webhook.installation.kinds import VALIDATING
 from webhook.installation.overlays import objects_of
+from webhook.installation.policies import GIVEN, SHIPPED, is_still, of_key
 from webhook.interception import DEFAULT_SOURCES, webhooks
+from webhook.policy.load import load
 
 Json = dict[str, Any]
+MINE = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: mine}
+spec: {defaults: {nodeSelector: {pool: mine}}}
+"""
 
 
 def entries(overlay: str, **choices: Any) -> list[Json]:
@@ -26,12 +35,14 @@ def entries(overlay: str, **choices: Any) -> list[Json]:
 
 
 def test_without_choices_it_is_the_manifests() -> None:
-    """But for the note of what policies were put there."""
+    """But for the notes of what policies were put there."""
     before = deepcopy(objects_of("default"))
     made = adapted(objects_of("default"), Choices())
-    config_map = key_of("ConfigMap", names.POLICIES_CONFIG_MAP, names.NAMESPACE)
-    annotations = made[config_map]["metadata"].pop("annotations")
-    assert list(annotations) == [names.POLICIES_APPLIED]
+    policies = [each for key, each in made.items() if of_key(key)]
+    assert {each["metadata"]["name"] for each in policies} == {"spot", "on-demand", "gpu"}
+    for each in policies:
+        assert is_still(each, SHIPPED)
+        assert list(each["metadata"].pop("annotations")) == [names.POLICIES_APPLIED]
     assert sorted(map(str, made.values())) == sorted(map(str, before))
     assert objects_of("default") == before
 
@@ -85,10 +96,35 @@ def test_a_webhook_elsewhere_is_called_by_its_address() -> None:
     url = "https://192.0.2.1:8443/mutate"
     made = entries("development", url=url, authority=b"pem")
     assert made == webhooks(url=url, ca_bundle=b"pem")
+    chosen = Choices(url=url, authority=b"pem")
+    judging = configuration_of(adapted(objects_of("development"), chosen), VALIDATING)
+    assert judging
+    wanted = validating.webhooks(url="https://192.0.2.1:8443", ca_bundle=b"pem")
+    assert judging[1]["webhooks"] == wanted
 
 
 def test_policies_take_the_place_of_those_that_ship() -> None:
-    """All of them."""
-    made = adapted(objects_of("default"), Choices(policies={"b.yaml": "2", "a.yaml": "1"}))
-    config_map = key_of("ConfigMap", names.POLICIES_CONFIG_MAP, names.NAMESPACE)
-    assert made[config_map]["data"] == {"a.yaml": "1", "b.yaml": "2"}
+    """All of them, as objects with a note of their own."""
+    made = adapted(objects_of("default"), Choices(policies={"mine.yaml": MINE}))
+    (policy,) = (each for key, each in made.items() if of_key(key))
+    assert policy["kind"] == "PlacementPolicy"
+    assert policy["metadata"]["name"] == "mine"
+    assert is_still(policy, GIVEN)
+    assert not is_still(policy, SHIPPED)
+
+
+def test_policies_from_files_are_in_a_config_map() -> None:
+    """Those given, or those that ship; none is an object, and so none is judged."""
+    chosen = Choices(policies={"b.yaml": "2", "a.yaml": "1"}, from_files=True)
+    assert adapted(objects_of("default"), chosen)[CONFIG_MAP]["data"] == {
+        "a.yaml": "1",
+        "b.yaml": "2",
+    }
+    made = adapted(objects_of("default"), Choices(from_files=True))
+    assert not any(map(of_key, made))
+    files = {name: text.encode() for name, text in made[CONFIG_MAP]["data"].items()}
+    assert set(load(files).policies.classes) == {"spot", "on-demand", "gpu"}
+    assert takes_files(made[WEBHOOK])
+    judging = configuration_of(made, VALIDATING)
+    assert judging
+    assert [each["name"] for each in judging[1]["webhooks"]] == [validating.WORKLOADS]

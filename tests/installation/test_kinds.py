@@ -23,9 +23,10 @@ def test_what_others_need_comes_first(overlay: str) -> None:
     assert list(dict.fromkeys(order))[:2] == ["CustomResourceDefinition", "Namespace"]
     if "Deployment" in order:
         started = order.index("Deployment")
-        assert order.index("ConfigMap") < started
+        assert order.index("CapacityClass") < started
         assert order.index("RoleBinding") < started
         assert order.index("MutatingWebhookConfiguration") > started
+        assert order.index("ValidatingWebhookConfiguration") > started
     for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"):
         if kind in order:
             assert order.index(kind) > order.index("MutatingWebhookConfiguration")

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import yaml
 
-from webhook import names
+from webhook import names, validating
 from webhook.guards import stamp
 from webhook.interception import DEFAULT_SOURCES, absent, entry_name, present, webhooks
 from webhook.marks import Source
@@ -29,7 +29,15 @@ _GUARDS: Final = {**_BINDING, "labelSelector": "app.kubernetes.io/component=guar
 
 def files() -> Mapping[str, str]:
     """Every generated file's text, by its path below manifests/."""
-    found = {"base/interception.yaml": written("webhook/interception.py", _configuration())}
+    found = {
+        "base/interception.yaml": written(
+            "webhook/interception.py", _configuration(CONFIGURATION["kind"], webhooks())
+        ),
+        "base/validation.yaml": written(
+            "webhook/validating.py",
+            _configuration("ValidatingWebhookConfiguration", validating.webhooks()),
+        ),
+    }
     for source in OTHERS:
         for name, text in _component(source).items():
             found[f"components/source-{source.name}/{name}"] = text
@@ -41,13 +49,13 @@ def written(source: str, *documents: Json) -> str:
     return _MADE.format(source) + "---\n".join(map(_dumped, documents))
 
 
-def _configuration() -> Json:
+def _configuration(kind: str, entries: Sequence[Json]) -> Json:
     """Without caBundle: that field is the certificates' keeper's, who applies it alone."""
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": CONFIGURATION["kind"],
+        "kind": kind,
         "metadata": {"name": names.WEBHOOK_CONFIGURATION},
-        "webhooks": webhooks(),
+        "webhooks": list(entries),
     }
 
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
 import pytest
+import yaml
 
 from certs.issue import service_names
 from tests.manifests.generated import MANIFESTS, ROOT
 from tests.manifests.kustomize import OVERLAYS, Json, of_kind, one, selects
-from webhook import __version__, names
+from webhook import __version__, names, validating
 from webhook.cli.controller import command as controller
 from webhook.cli.serve import command as serve
+from webhook.installation.choices import Choices, adapted
+from webhook.installation.from_files import CONFIG_MAP
+from webhook.installation.kinds import in_order
+from webhook.installation.overlays import objects_of
 from webhook.policy.load import load
 from webhook.server.folder import is_test_file, read_folder
 
@@ -26,6 +33,7 @@ PROVIDERS = sorted(
 )
 # What the drain in the process waits for requests in flight, in seconds (docs/decisions/0013).
 LAST_REQUESTS = 30
+CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 each_overlay = pytest.mark.parametrize("overlay", OVERLAYS)
 
@@ -74,10 +82,11 @@ def test_every_name_leads_to_an_object(build: Build, overlay: str) -> None:
                 assert ("ConfigMap", volume["configMap"]["name"]) in there
         mounted = {mount["name"] for mount in spec["containers"][0]["volumeMounts"]}
         assert mounted == {volume["name"] for volume in spec["volumes"]}
-    for webhook in one(objects, "MutatingWebhookConfiguration")["webhooks"]:
-        service = webhook["clientConfig"]["service"]
-        assert ("Service", service["name"]) in there
-        assert service["namespace"] == names.NAMESPACE
+    for kind in CONFIGURATIONS:
+        for webhook in one(objects, kind)["webhooks"]:
+            service = webhook["clientConfig"]["service"]
+            assert ("Service", service["name"]) in there
+            assert service["namespace"] == names.NAMESPACE
     bound = of_kind(objects, "ValidatingAdmissionPolicyBinding")
     assert {("ValidatingAdmissionPolicy", each["spec"]["policyName"]) for each in bound} <= there
 
@@ -120,8 +129,8 @@ def test_the_arguments_are_what_the_commands_take(build: Build, overlay: str) ->
     }
     assert ports[names.WEBHOOK] == {"https": webhook["port"], "health": webhook["health_port"]}
     assert ports[names.CONTROLLER] == {"health": controller["health_port"]}
-    mounts = {each["mountPath"] for each in container_of(objects, names.WEBHOOK)["volumeMounts"]}
-    assert str(webhook["policies"]) in mounts
+    assert webhook["policies_from_cluster"]
+    assert webhook["policies"] is None
     assert webhook["tls_secret"] == ("", names.SERVING_SECRET)
     assert webhook["webhook_configuration"] == names.WEBHOOK_CONFIGURATION
     assert webhook["service"] == ("", names.WEBHOOK)
@@ -168,6 +177,16 @@ def test_no_overlay_publishes_an_authority(build: Build, overlay: str) -> None:
         assert "caBundle" not in webhook["clientConfig"]
         assert webhook["timeoutSeconds"] == 3
         assert webhook["failurePolicy"] == ("Ignore" if "fail-open" in overlay else "Fail")
+    judging = {
+        each["name"]: each
+        for each in one(build(overlay), "ValidatingWebhookConfiguration")["webhooks"]
+    }
+    assert not any("caBundle" in each["clientConfig"] for each in judging.values())
+    # Whatever is to become of pods: what nobody has judged is refused, and a workload never is.
+    assert {name: each["failurePolicy"] for name, each in judging.items()} == {
+        validating.POLICIES: "Fail",
+        validating.WORKLOADS: "Ignore",
+    }
 
 
 @each_overlay
@@ -182,7 +201,7 @@ def test_only_the_controller_writes_and_secrets_have_names(build: Build, overlay
     for (_, name), each in rules.items():
         for rule in each:
             assert "*" not in [*rule["verbs"], *rule["resources"], *rule["apiGroups"]]
-            if name == names.WEBHOOK:
+            if name.startswith(names.WEBHOOK):
                 assert set(rule["verbs"]) <= {"get", "list", "watch"}
             if "secrets" in rule["resources"]:
                 assert rule["verbs"] == ["create"] or rule["resourceNames"]
@@ -224,13 +243,51 @@ def test_no_spot_node_of_any_provider_is_taken(build: Build, provider: Any) -> N
 
 
 def test_the_classes_that_ship_are_those_of_every_provider(build: Build) -> None:
-    """The ConfigMap's file is one of policies/, and changes no pod that does not ask."""
-    data = one(build("default"), "ConfigMap", names.POLICIES_CONFIG_MAP)["data"]
+    """They are those of one file of policies/, and change no pod that does not ask."""
+    objects = build("default")
     source = ROOT / "policies" / "capacity" / "any-provider.yaml"
-    assert data == {"capacity.yaml": source.read_text()}
-    loaded = load({name: text.encode() for name, text in data.items()})
+    classes = [each for each in yaml.safe_load_all(source.read_text()) if each]
+    found = of_kind(objects, "CapacityClass")
+    assert {each["metadata"]["name"]: each["spec"] for each in found} == {
+        each["metadata"]["name"]: each["spec"] for each in classes
+    }
+    assert not of_kind(objects, "PlacementPolicy")
+    loaded = load({"classes.yaml": source.read_bytes()})
     assert loaded.policies.policies == ()
     assert loaded.warnings == ()
+
+
+@pytest.mark.parametrize("overlay", ["default", "cert-manager", "fail-open-guarded"])
+def test_policies_from_files_are_a_component(
+    overlay: str, kustomize: Callable[[Path], tuple[Json, ...]], tmp_path: Path
+) -> None:
+    """A ConfigMap, mounted; no object, no right to see any, and nobody who judges them.
+
+    It comes to the same as `fairlead install --policies-from-files`.
+    """
+    whole = {
+        "resources": [os.path.relpath(MANIFESTS / overlay, tmp_path)],
+        "components": [os.path.relpath(MANIFESTS / "components" / "policies-from-files", tmp_path)],
+    }
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(whole))
+    objects = kustomize(tmp_path)
+    arguments = given(objects, names.WEBHOOK)
+    assert not arguments["policies_from_cluster"]
+    (mount,) = (
+        each
+        for each in container_of(objects, names.WEBHOOK)["volumeMounts"]
+        if each["mountPath"] == str(arguments["policies"])
+    )
+    volumes = {each["name"]: each for each in pod_of(objects, names.WEBHOOK)["spec"]["volumes"]}
+    assert volumes[mount["name"]]["configMap"]["name"] == names.POLICIES_CONFIG_MAP
+    source = ROOT / "policies" / "capacity" / "any-provider.yaml"
+    config_map = one(objects, "ConfigMap", names.POLICIES_CONFIG_MAP)
+    assert config_map["data"] == {"capacity.yaml": source.read_text()}
+    chosen = adapted(objects_of(overlay), Choices(from_files=True))
+    assert "annotations" in chosen[CONFIG_MAP]["metadata"]
+    # That one says the same in another file.
+    chosen[CONFIG_MAP] = config_map
+    assert chosen == in_order(objects)
 
 
 def test_cert_managers_certificate_is_for_the_name_that_is_checked(build: Build) -> None:
@@ -241,9 +298,9 @@ def test_cert_managers_certificate_is_for_the_name_that_is_checked(build: Build)
     known = service_names(names.WEBHOOK, names.NAMESPACE)
     assert set(certificate["spec"]["dnsNames"]) <= set(known.dns)
     assert f"{names.WEBHOOK}.{names.NAMESPACE}.svc" in certificate["spec"]["dnsNames"]
-    metadata = one(objects, "MutatingWebhookConfiguration")["metadata"]
-    source = metadata["annotations"]["cert-manager.io/inject-ca-from"]
-    assert source == f"{names.NAMESPACE}/{certificate['metadata']['name']}"
+    for kind in CONFIGURATIONS:
+        source = one(objects, kind)["metadata"]["annotations"][names.INJECTED_BY_CERT_MANAGER]
+        assert source == f"{names.NAMESPACE}/{certificate['metadata']['name']}"
     issuers = {each["metadata"]["name"]: each["spec"] for each in of_kind(objects, "Issuer")}
     signed = {
         each["spec"]["secretName"]: each["spec"]["issuerRef"]["name"]
@@ -295,4 +352,5 @@ def test_every_kustomization_is_reached() -> None:
         "guard-stamp-warn",
         "guard-tolerations",
         "monitoring",
+        "policies-from-files",
     }

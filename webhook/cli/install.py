@@ -44,7 +44,14 @@ if TYPE_CHECKING:
     "--policies",
     type=click.Path(exists=True, path_type=Path),
     metavar="DIR",
-    help="Policies for the ConfigMap, instead of the classes that ship, and whatever it holds.",
+    help="Policies, instead of the classes that ship: each becomes an object of the cluster.",
+)
+@click.option(
+    "--policies-from-files",
+    "from_files",
+    is_flag=True,
+    help="Have the webhook take its policies from files, the ConfigMap fairlead-policies, and not "
+    "from objects: those of --policies, which replace whatever it holds.",
 )
 @click.option(
     "--webhook-url",
@@ -77,6 +84,7 @@ def command(
     sources: tuple[str, ...],
     image: str,
     policies: Path | None,
+    from_files: bool,
     webhook_url: str,
     webhook_ca: Path | None,
     dry_run: bool,
@@ -88,15 +96,21 @@ def command(
     """Put Fairlead into the cluster, or bring it up to date, and wait until it answers.
 
     The objects are those of `kubectl apply -k manifests/OVERLAY`, applied by server-side apply in
-    an order that refuses no pod: the webhook configuration comes when there is somebody to answer.
-    It is done when a pod of a run, by dry run, comes back placed. Again, it upgrades: what differs
-    is changed, nothing that is not Fairlead's is taken away, and policies that somebody has changed
-    stay, unless --policies brings others. A webhook that was disabled is enabled.
+    an order that refuses no pod, and no policy: the webhook configurations come when there is
+    somebody to answer. It is done when a pod of a run, by dry run, comes back placed. Again, it
+    upgrades: what differs is changed, nothing that is not Fairlead's is taken away, and a webhook
+    that was disabled is enabled.
+
+    \b
+    Policies are objects of the cluster. One that somebody has changed stays as it is, and so do
+    all that are not of this installation. Where the webhook took its policies from the ConfigMap
+    until now, they become objects first, every one as it is; if that cannot be, nothing is changed.
 
     \b
     Examples:
       fairlead install --image registry.example.com/fairlead:0.1.0
-      fairlead install --overlay fail-open-guarded --source mlrun --policies policies/
+      fairlead install --overlay fail-open-guarded --source mlrun --policies mine/
+      fairlead install --policies-from-files --policies mine/
       fairlead install --overlay default --overlay monitoring
       fairlead install --dry-run | less
 
@@ -119,6 +133,7 @@ def command(
         sources,
         image,
         files_of(policies) if policies else None,
+        from_files,
         webhook_url,
         webhook_ca.read_bytes() if webhook_ca else b"",
     )
@@ -138,6 +153,7 @@ def _objects(
     """What to apply, and what other overlays have beside it."""
     from webhook.installation.choices import adapted
     from webhook.installation.overlays import DEFAULT, every_key, objects_of, overlays
+    from webhook.installation.policies import of_key
 
     known = overlays()
     if unknown := [name for name in overlay_names if name not in known]:
@@ -149,7 +165,8 @@ def _objects(
         objects = adapted(found, choices)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--source") from None
-    return objects, every_key() - set(objects)
+    stale = (key for key in every_key() if key not in objects and not of_key(key))
+    return objects, frozenset(stale)
 
 
 async def _run(

@@ -51,11 +51,11 @@ def command(
 ) -> None:
     """Take Fairlead out of the cluster, whether install or kubectl put it there.
 
-    The webhook configuration goes first, and nothing else before the API server has forgotten it:
-    no pod is refused on the way. Then all objects of the manifests, the certificates' Secrets and
-    the namespace, unless something of somebody else's is in it. Runs and their definition stay,
-    with --delete-runs they go; so do policies and classes that are objects of the cluster, with
-    --delete-policies. Pods keep their placement. The policies in the ConfigMap go too:
+    The webhook configurations go first, and nothing else before the API server has forgotten them:
+    no pod is refused on the way, and no policy. Then all objects of the manifests, the
+    certificates' Secrets and the namespace, unless something of somebody else's is in it. Runs and
+    their definition stay, with --delete-runs they go; so do policies and classes, with --delete-
+    policies. Pods keep their placement. Policies in a ConfigMap, where they are files, go too:
     `kubectl -n fairlead-system get configmap fairlead-policies -o yaml` saves them.
 
     \b
@@ -93,8 +93,8 @@ async def _run(
             runs = ", every Run with all that it owns," if delete_runs else ""
             runs += ", every policy and class in the cluster," if delete_policies else ""
             click.confirm(
-                f"Delete Fairlead{runs} and its policies in the ConfigMap "
-                f"{names.NAMESPACE}/{names.POLICIES_CONFIG_MAP} "
+                f"Delete Fairlead{runs} and the ConfigMap {names.NAMESPACE}/"
+                f"{names.POLICIES_CONFIG_MAP}, if policies are files there "
                 f"(Kubernetes {version.get('gitVersion')})?",
                 abort=True,
                 err=True,

@@ -6,11 +6,22 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from webhook import names
+import yaml
+
+from webhook import names, validating
 from webhook.guards import stamp
-from webhook.installation.kinds import CONFIGURATION, GUARD, GUARD_BINDING, in_order
-from webhook.installation.policies import with_policies
-from webhook.interception import DEFAULT_SOURCES, webhooks
+from webhook.installation.config_map import with_policies
+from webhook.installation.from_files import CONFIG_MAP, from_files
+from webhook.installation.kinds import (
+    CONFIGURATION,
+    DEPLOYMENT,
+    GUARD,
+    GUARD_BINDING,
+    VALIDATING,
+    in_order,
+)
+from webhook.installation.policies import GIVEN, SHIPPED, marked, of_files, of_key
+from webhook.interception import DEFAULT_SOURCES, PATH, webhooks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,6 +39,7 @@ class Choices:
     sources: rows of the table of marks beside our own, whose pods are intercepted too.
     image: of both programs; empty: as the manifests have it.
     policies: file names and texts, instead of those that ship; None: those that ship.
+    from_files: the policies are files of a ConfigMap, and not objects of the cluster.
     url, authority: where the webhook is, if not behind its Service, and the PEM that vouches for
         it: for one that runs outside of the cluster.
     """
@@ -35,6 +47,7 @@ class Choices:
     sources: tuple[str, ...] = ()
     image: str = ""
     policies: Mapping[str, str] | None = None
+    from_files: bool = False
     url: str = ""
     authority: bytes = b""
 
@@ -46,18 +59,15 @@ def adapted(objects: Iterable[Json], choices: Choices) -> dict[Key, Json]:
     """
     found = in_order(deepcopy(list(objects)))
     for key, each in found.items():
-        if key.kind.name == "Deployment" and choices.image:
+        if key.kind.name == DEPLOYMENT and choices.image:
             _set_image(each, choices.image)
-        elif key.kind.name == "ConfigMap" and key.name == names.POLICIES_CONFIG_MAP:
-            found[key] = with_policies(each, choices.policies)
-    return _intercepting(found, choices)
+    found = _with_files(found, choices) if choices.from_files else _with_objects(found, choices)
+    return _judging(_intercepting(found, choices), choices)
 
 
-def configuration_of(objects: Objects) -> tuple[Key, Json] | None:
-    """The webhook configuration among the objects, if there is one."""
-    return next(
-        ((key, each) for key, each in objects.items() if key.kind.name == CONFIGURATION), None
-    )
+def configuration_of(objects: Objects, kind: str = CONFIGURATION) -> tuple[Key, Json] | None:
+    """The webhook configuration of this kind among the objects, if there is one."""
+    return next(((key, each) for key, each in objects.items() if key.kind.name == kind), None)
 
 
 def is_stamp_guard(key: Key) -> bool:
@@ -65,6 +75,45 @@ def is_stamp_guard(key: Key) -> bool:
     return key.kind.name in (GUARD, GUARD_BINDING) and (
         key.name == names.STAMP_GUARD or key.name.startswith(f"{names.STAMP_GUARD}-")
     )
+
+
+def _with_files(objects: dict[Key, Json], choices: Choices) -> dict[Key, Json]:
+    shipped = [each for key, each in objects.items() if of_key(key)]
+    found = from_files(objects)
+    if CONFIG_MAP in found:
+        files = choices.policies
+        if files is None:
+            files = {"policies.yaml": "---\n".join(map(_text, shipped))}
+        found[CONFIG_MAP] = with_policies(found[CONFIG_MAP], files)
+    return found
+
+
+def _with_objects(objects: dict[Key, Json], choices: Choices) -> dict[Key, Json]:
+    if choices.policies is None:
+        return {
+            key: marked(each, SHIPPED) if of_key(key) else each for key, each in objects.items()
+        }
+    texts = {name: text.encode() for name, text in choices.policies.items()}
+    given = [marked(each, GIVEN) for each in of_files(texts)]
+    return in_order([*(each for key, each in objects.items() if not of_key(key)), *given])
+
+
+def _text(policy: Json) -> str:
+    return yaml.safe_dump(policy, sort_keys=False)
+
+
+def _judging(objects: dict[Key, Json], choices: Choices) -> dict[Key, Json]:
+    """The same with what judges policies and speaks of workloads at the chosen address."""
+    found = configuration_of(objects, VALIDATING)
+    if found is None or not choices.url:
+        return objects
+    _, configuration = found
+    configuration["webhooks"] = validating.webhooks(
+        url=choices.url.removesuffix(PATH).rstrip("/"),
+        ca_bundle=choices.authority,
+        policies=not choices.from_files,
+    )
+    return objects
 
 
 def _set_image(deployment: Json, image: str) -> None:

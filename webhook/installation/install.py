@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
-from webhook.installation import rollout
+from webhook.errors import InstallationError
+from webhook.installation import bring_policies, policy_plan, rollout
 from webhook.installation.apply import Result, apply, read
 from webhook.installation.choices import configuration_of, is_stamp_guard
+from webhook.installation.config_map import changed_by_others
+from webhook.installation.from_files import CONFIG_MAP, WEBHOOK, takes_files, without_mount
 from webhook.installation.interception import intercept
-from webhook.installation.kinds import CRD
-from webhook.installation.policies import changed_by_others
-from webhook.installation.probe import ANSWERS, probe
+from webhook.installation.kinds import CONFIGURATION, CRD, DEPLOYMENT, VALIDATING, key_of
+from webhook.installation.policies import of_key
+from webhook.installation.probe import ANSWERS, probe, probe_policy
 from webhook.installation.removal import applied, ended, remove
+from webhook.validating import POLICIES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from webhook.installation.kinds import Key
     from webhook.installation.patience import Patience
+    from webhook.installation.policy_plan import Plan
     from webhook.installation.progress import Progress
     from webhook.kube.client import Client
 
     Json = dict[str, Any]
+
+_QUERY: Final = {"fieldManager": names.INSTALL_MANAGER}
 
 
 class Done(NamedTuple):
@@ -51,25 +58,30 @@ class Installer:
     ) -> Sequence[Done]:
         """Apply the objects, in their order, and return once the webhook answers for a pod.
 
-        The webhook configuration comes after the Deployments are available, and what denies pods
-        without a stamp after the first stamp. `stale` are objects of other overlays: those that an
-        earlier installation has applied are deleted. With `own_policies` the ConfigMap of policies
-        is written even if somebody has changed it.
+        Policies are there before the webhook may take them from the cluster; the configurations
+        come after the Deployments are available, and what denies pods without a stamp after the
+        first stamp. `stale` are objects of other overlays: those that an earlier installation has
+        applied are deleted. `own_policies`: the policies are the choice of who installs.
         """
         self._done = []
-        found = configuration_of(objects)
         guards = {key: each for key, each in objects.items() if is_stamp_guard(key)}
-        late = {*guards, *([found[0]] if found else [])}
-        first = {key: each for key, each in objects.items() if key not in late}
+        late = {*guards, *(key for key in objects if key.kind.name in (CONFIGURATION, VALIDATING))}
+        first = {key: each for key, each in objects.items() if key not in late and not of_key(key)}
         await self._wait_for_ends(first)
+        plan = await bring_policies.look(self._client, objects, given=own_policies)
+        for note in plan.notes:
+            self._progress.note(note)
         with self._progress.step(f"applying {len(objects)} objects"):
             await self._definitions(first)
-            for key, each in first.items():
-                if key.kind.name != CRD:
-                    await self._apply(key, each, own_policies=own_policies)
+            await self._apply_all(first, before=True, own_policies=own_policies)
+            unwritten = await self._bring(plan)
+            await self._apply_all(first, before=False, own_policies=own_policies)
         await self._wait_for_pods(first)
-        if found:
+        if found := configuration_of(objects):
             await self._intercept(*found, probe_in)
+        if found := configuration_of(objects, VALIDATING):
+            await self._judge(*found)
+        await self._bring_late(unwritten)
         for key, each in guards.items():
             await self._note(key, await apply(self._client, key, each))
         for key in stale:
@@ -101,8 +113,55 @@ class Installer:
 
             await self._patience.until("the API of Runs and policies", missing)
 
+    async def _apply_all(
+        self, objects: Mapping[Key, Json], *, before: bool, own_policies: bool
+    ) -> None:
+        """Apply what comes before the programs, or the programs and what comes after them."""
+        programs = key_of(DEPLOYMENT, "").rank
+        for key, each in objects.items():
+            if key.kind.name != CRD and before == (key.rank < programs):
+                await self._apply(key, each, own_policies=own_policies)
+
+    async def _bring(self, plan: Plan) -> Mapping[Key, Json]:
+        """Write the policies; returns those that nobody could be found to judge.
+
+        An installation that judges policies already, and whose webhook does not answer, is mended
+        by what follows. One whose policies come out of files has to have all of them first.
+        """
+        for key in plan.same:
+            await self._note(key, "unchanged")
+        for key, why in plan.kept.items():
+            self._progress.note(f"{key} is left as it is: {why}")
+            await self._note(key, "kept")
+        left: dict[Key, Json] = {}
+        for key, wanted in plan.writes.items():
+            try:
+                await self._note(key, await bring_policies.write(self._client, key, wanted))
+            except bring_policies.Unanswered:
+                if plan.content:
+                    raise
+                left[key] = wanted
+        if not policy_plan.same_content(plan, await bring_policies.read_policies(self._client)):
+            raise InstallationError(
+                "somebody has changed policies meanwhile. Nothing of the webhook is changed; the "
+                "same command says how things stand"
+            )
+        return left
+
+    async def _bring_late(self, unwritten: Mapping[Key, Json]) -> None:
+        for key, wanted in unwritten.items():
+
+            async def missing(key: Key = key, wanted: Json = wanted) -> str:
+                try:
+                    await self._note(key, await bring_policies.write(self._client, key, wanted))
+                except bring_policies.Unanswered as error:
+                    return str(error)
+                return ""
+
+            await self._patience.until(str(key), missing)
+
     async def _apply(self, key: Key, wanted: Json, *, own_policies: bool) -> None:
-        if key.name == names.POLICIES_CONFIG_MAP and not own_policies:
+        if key == CONFIG_MAP and not own_policies:
             live = await read(self._client, key.path)
             if live and changed_by_others(live, wanted):
                 self._progress.note(
@@ -111,8 +170,13 @@ class Installer:
                 await self._note(key, "kept")
                 return
         result = await apply(self._client, key, wanted)
-        if key.name == names.POLICIES_CONFIG_MAP:
+        if key == CONFIG_MAP:
             result = await self._without_others(key, wanted, result)
+        elif key == WEBHOOK and not takes_files(wanted):
+            patch = without_mount(await self._client.get(key.path))
+            if patch:
+                await self._client.patch(key.path, patch, "merge", query=_QUERY)
+                result = "changed"
         await self._note(key, result)
 
     async def _without_others(self, key: Key, wanted: Json, result: Result) -> Result:
@@ -122,13 +186,12 @@ class Installer:
         if not gone and not live.get("binaryData"):
             return result
         patch = {"data": dict.fromkeys(gone), "binaryData": None}
-        query = {"fieldManager": names.INSTALL_MANAGER}
-        await self._client.patch(key.path, patch, "merge", query=query)
+        await self._client.patch(key.path, patch, "merge", query=_QUERY)
         return "changed"
 
     async def _wait_for_pods(self, objects: Mapping[Key, Json]) -> None:
         for key in objects:
-            if key.kind.name != "Deployment":
+            if key.kind.name != DEPLOYMENT:
                 continue
 
             async def missing(key: Key = key) -> str:
@@ -151,6 +214,17 @@ class Installer:
 
         with self._progress.step("waiting for the webhook to answer for a pod of a run"):
             await self._patience.until("a pod of a run by dry run", missing)
+
+    async def _judge(self, key: Key, wanted: Json) -> None:
+        with self._progress.step("having policies judged before they are stored"):
+            result = await intercept(self._client, key, wanted, self._patience)
+            await self._note(key, result)
+            if any(each["name"] == POLICIES for each in wanted["webhooks"]):
+
+                async def missing() -> str:
+                    return await probe_policy(self._client)
+
+                await self._patience.until("a capacity class by dry run", missing)
 
     async def _note(self, key: Key, result: Result) -> None:
         self._done.append(Done(key, result))

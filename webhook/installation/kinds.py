@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from webhook import names
 from webhook.errors import InstallationError
 
 if TYPE_CHECKING:
@@ -23,14 +24,20 @@ _RBAC: Final = "rbac.authorization.k8s.io/v1"
 _ADMISSION: Final = "admissionregistration.k8s.io/v1"
 _MONITORING: Final = "monitoring.coreos.com/v1"
 _CERT_MANAGER: Final = "cert-manager.io/v1"
+_OWN: Final = names.API_VERSION
 
 CRD: Final = "CustomResourceDefinition"
 CONFIGURATION: Final = "MutatingWebhookConfiguration"
+VALIDATING: Final = "ValidatingWebhookConfiguration"
 GUARD: Final = "ValidatingAdmissionPolicy"
 GUARD_BINDING: Final = "ValidatingAdmissionPolicyBinding"
+DEPLOYMENT: Final = "Deployment"
+# What an admin writes: an installation brings some, and takes none away.
+POLICIES: Final = (names.CLASS_KIND, names.POLICY_KIND, names.EXCEPTION_KIND)
 
-# In the order in which they are applied: what others need comes first. The webhook configuration
-# is late, so that no pod is sent to nobody, and what denies pods without a stamp is last.
+# In the order in which they are applied: what others need comes first, so policies are there before
+# anybody decides by them. The webhook configurations are late, so that nothing is sent to nobody,
+# and what denies pods without a stamp is last.
 KINDS: Final = (
     Kind("apiextensions.k8s.io/v1", CRD, "customresourcedefinitions", namespaced=False),
     Kind("v1", "Namespace", "namespaces", namespaced=False),
@@ -48,11 +55,15 @@ KINDS: Final = (
     Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets"),
     Kind(_CERT_MANAGER, "Issuer", "issuers"),
     Kind(_CERT_MANAGER, "Certificate", "certificates"),
-    Kind("apps/v1", "Deployment", "deployments"),
+    Kind(_OWN, names.CLASS_KIND, names.CAPACITY_CLASSES, namespaced=False),
+    Kind(_OWN, names.POLICY_KIND, names.PLACEMENT_POLICIES, namespaced=False),
+    Kind(_OWN, names.EXCEPTION_KIND, names.PLACEMENT_EXCEPTIONS, namespaced=False),
+    Kind("apps/v1", DEPLOYMENT, "deployments"),
     Kind(_MONITORING, "ServiceMonitor", "servicemonitors"),
     Kind(_MONITORING, "PodMonitor", "podmonitors"),
     Kind(_MONITORING, "PrometheusRule", "prometheusrules"),
     Kind(_ADMISSION, CONFIGURATION, "mutatingwebhookconfigurations", namespaced=False),
+    Kind(_ADMISSION, VALIDATING, "validatingwebhookconfigurations", namespaced=False),
     Kind(_ADMISSION, GUARD, "validatingadmissionpolicies", namespaced=False),
     Kind(_ADMISSION, GUARD_BINDING, "validatingadmissionpolicybindings", namespaced=False),
 )

@@ -1,53 +1,92 @@
-"""The ConfigMap of policies: whose it is, and what may be written into it."""
+"""Policies as objects of the cluster: of which files, whose each is, in which order they come."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from webhook import names
-from webhook.errors import InstallationError
+from webhook.installation.kinds import POLICIES, key
+from webhook.policy import source
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+    from webhook.installation.kinds import Key
+    from webhook.policy.model import PolicyDocument
 
     Json = dict[str, Any]
 
-# A ConfigMap holds 1 MiB (k8s.io/api/core/v1, MaxSecretSize); some of it is metadata.
-MAX_BYTES: Final = 1_000_000
+# Who chose what an object says: nobody, for it ships with Fairlead; or the person who installs.
+Origin = Literal["shipped", "given"]
+SHIPPED: Final = "shipped"
+GIVEN: Final = "given"
 
 
-def with_policies(config_map: Mapping[str, Any], files: Mapping[str, str] | None) -> Json:
-    """The ConfigMap with these files, or its own, and a note of what was put there.
+def of_files(files: Mapping[str, bytes]) -> list[Json]:
+    """The objects that the documents of policy files are. Raises InvalidDocuments with every error.
 
-    By that note it is told later whether somebody has changed them. Raises InstallationError if
-    they are too many for a ConfigMap.
+    Each says what is written there, and nothing that is filled in.
     """
-    data = dict(config_map.get("data") or {}) if files is None else dict(sorted(files.items()))
-    if (size := sum(len(name) + len(text.encode()) for name, text in data.items())) > MAX_BYTES:
-        raise InstallationError(
-            f"the policies have {size:,} bytes, and a ConfigMap holds {MAX_BYTES:,}: "
-            "leave out what your cluster does not need"
-        )
-    metadata = dict(config_map["metadata"])
-    annotations = {**(metadata.get("annotations") or {}), names.POLICIES_APPLIED: digest(data)}
-    return {**config_map, "metadata": {**metadata, "annotations": annotations}, "data": data}
+    return [_object(document.model) for document in source.parse(files).sound()]
 
 
-def changed_by_others(live: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether somebody else wrote the policies of the live ConfigMap, or has changed them.
+def of_key(key: Key) -> bool:
+    """Whether this is a policy, a class, or whatever else admins write."""
+    return key.kind.name in POLICIES
 
-    What is as it would be applied is nobody's change, whoever wrote it.
+
+def marked(wanted: Mapping[str, Any], origin: Origin) -> Json:
+    """The object with a note of what is put there, by which a change of somebody's is told."""
+    metadata = dict(wanted["metadata"])
+    note = {names.POLICIES_APPLIED: _digest(wanted["spec"], origin)}
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), **note}
+    return {**wanted, "metadata": metadata}
+
+
+def is_still(live: Mapping[str, Any], *origins: Origin) -> bool:
+    """Whether it says what an installation put there, of one of these origins."""
+    note = (live["metadata"].get("annotations") or {}).get(names.POLICIES_APPLIED)
+    return note in [_digest(live.get("spec"), origin) for origin in origins]
+
+
+def ordered(objects: Iterable[Mapping[str, Any]]) -> dict[Key, Json]:
+    """The objects in an order in which each finds what it names: classes before their complements.
+
+    A set that goes in circles never compiles; its classes come in the order of their names.
     """
-    annotations = live["metadata"].get("annotations") or {}
-    data = live.get("data") or {}
-    if live.get("binaryData"):
-        return True
-    return data != wanted["data"] and annotations.get(names.POLICIES_APPLIED) != digest(data)
+    found = {key(each): dict(each) for each in objects}
+    names_of = {at.name: at for at in found if at.kind.name == names.CLASS_KIND}
+
+    def depth(at: Key) -> int:
+        seen: list[Key] = []
+        step: Key | None = at
+        while step is not None and step not in seen:
+            seen.append(step)
+            other = (found[step].get("spec") or {}).get("complementOf")
+            step = names_of.get(str(other)) if step.kind.name == names.CLASS_KIND else None
+        return len(seen)
+
+    return {at: found[at] for at in sorted(found, key=lambda at: (at.rank, depth(at), at.name))}
 
 
-def digest(data: Mapping[str, str]) -> str:
-    """What tells one set of files from another."""
-    text = json.dumps(data, sort_keys=True, ensure_ascii=False)
+def _object(model: PolicyDocument) -> Json:
+    metadata = {
+        field: value
+        for field in ("labels", "annotations")
+        if (value := getattr(model.metadata, field))
+    }
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": model.kind,
+        "metadata": {"name": model.name, **metadata},
+        "spec": model.spec.model_dump(
+            mode="json", by_alias=True, exclude_unset=True, exclude_none=True
+        ),
+    }
+
+
+def _digest(spec: object, origin: Origin) -> str:
+    text = json.dumps([origin, spec], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

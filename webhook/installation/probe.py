@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.errors import ClusterError
+from webhook.installation.kinds import key_of
 
 if TYPE_CHECKING:
     from webhook.kube.client import Client
@@ -65,6 +66,28 @@ def pod() -> dict[str, Any]:
             },
         },
     }
+
+
+async def probe_policy(client: Client) -> str:
+    """Create a capacity class by dry run: why nobody judges such writes; "" if somebody does.
+
+    That it is refused, for a reason, is an answer too. Raises ClusterError if the API server itself
+    did not answer.
+    """
+    kind = key_of(names.CLASS_KIND, NAME)
+    body = {
+        "apiVersion": kind.kind.api_version,
+        "kind": kind.kind.name,
+        "metadata": {"name": NAME},
+        "spec": {"nodes": [{"labels": {"probe.invalid/name": NAME}}]},
+    }
+    try:
+        await client.create(kind.collection, body, query={"dryRun": "All"})
+    except ClusterError as error:
+        if error.status is None or error.status == HTTPStatus.UNAUTHORIZED:
+            raise
+        return (error.words or str(error)) if _FAILED in str(error) else ""
+    return ""
 
 
 async def probe(client: Client, namespace: str) -> Probe:

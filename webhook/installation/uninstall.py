@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook import names
 from webhook.errors import ClusterError
 from webhook.installation.apply import read
-from webhook.installation.kinds import CONFIGURATION, CRD, GUARD, GUARD_BINDING, key_of
+from webhook.installation.from_files import CONFIG_MAP
+from webhook.installation.kinds import (
+    CONFIGURATION,
+    CRD,
+    GUARD,
+    GUARD_BINDING,
+    VALIDATING,
+    key_of,
+)
+from webhook.installation.policies import of_key
 from webhook.installation.probe import ANSWERS, probe
 from webhook.installation.removal import ended, labelled, remove
 
@@ -27,7 +36,7 @@ _NAMESPACE: Final = key_of("Namespace", names.NAMESPACE)
 _RUNS: Final = key_of(CRD, f"{names.RUNS}.{names.GROUP}")
 _POLICIES: Final = tuple(
     key_of(CRD, f"{resource}.{names.GROUP}")
-    for resource in (names.PLACEMENT_POLICIES, names.CAPACITY_CLASSES)
+    for resource in (names.PLACEMENT_POLICIES, names.CAPACITY_CLASSES, names.PLACEMENT_EXCEPTIONS)
 )
 # What the programs make beside the manifests, or cert-manager for them. By such names they are
 # ours.
@@ -73,12 +82,13 @@ async def uninstall(
 ) -> Left:
     """Delete those of `keys` that are there and ours, and what the programs have made.
 
-    The guards go first and then the webhook configuration, and nothing else goes before the API
-    server has forgotten it: until then a pod of a run would be refused for want of an answer. The
-    definition of Runs stays, and with it every Run, unless `delete_runs`; those of policies and
-    classes stay with their objects, unless `delete_policies`. Raises ClusterError, and NotInTime.
+    The guards go first and then the webhook configurations, and nothing else goes before the API
+    server has forgotten them: until then a pod of a run, and every policy, would be refused for
+    want of an answer. The definition of Runs stays, and with it every Run, unless `delete_runs`;
+    those of policies and classes stay with their objects, unless `delete_policies`. Raises
+    ClusterError, and NotInTime.
     """
-    doomed = sorted(keys)
+    doomed = sorted({CONFIG_MAP, *(key for key in keys if not of_key(key))})
     deleted: list[Key] = []
 
     async def away(some: Iterable[Key]) -> None:
@@ -86,10 +96,10 @@ async def uninstall(
 
     with progress.step("having pods sent to the webhook no more"):
         await away(key for key in doomed if key.kind.name in (GUARD_BINDING, GUARD))
-        configurations = [key for key in doomed if key.kind.name == CONFIGURATION]
-        await away(configurations)
-        for key in configurations:
-            await _forgotten(client, key, patience, probe_in)
+        await away(key for key in doomed if key.kind.name in (CONFIGURATION, VALIDATING))
+        for key in doomed:
+            if key.kind.name == CONFIGURATION:
+                await _forgotten(client, key, patience, probe_in)
     with progress.step("ending Fairlead's pods"):
         # They would make anew what is deleted below: the certificates, the Lease.
         await away(key for key in doomed if key.kind.name == "Deployment")

@@ -29,13 +29,13 @@ def installation_options(function: Callable[..., None]) -> Callable[..., None]:
         default=names.WEBHOOK_CONFIGURATION,
         show_default=True,
         metavar="NAME",
-        help="The MutatingWebhookConfiguration that the bundle is published in.",
+        help="The webhook configurations, of both kinds, that the bundle is published in.",
     )
     return namespace(configuration(function))
 
 
 def installation_of(namespace: str, configuration: str) -> Installation:
     """The installation that the options name."""
-    from webhook.controller.certificates.places import Installation, mutating
+    from webhook.controller.certificates.places import Installation, both
 
-    return Installation(namespace, places=(mutating(configuration),))
+    return Installation(namespace, places=both(configuration))

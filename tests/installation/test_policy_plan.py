@@ -1,0 +1,137 @@
+"""What becomes of policies: which are written, which stay as they are, and when nothing is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.installation.test_policies import capacity_class
+from webhook import names
+from webhook.errors import InstallationError
+from webhook.installation.kinds import Key, in_order, key_of
+from webhook.installation.policies import GIVEN, SHIPPED, is_still, marked
+from webhook.installation.policy_plan import check, given, same_content, shipped, taken_over
+
+Json = dict[str, Any]
+SHIPS = [capacity_class("spot"), capacity_class("on-demand", complementOf="spot")]
+POLICY = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: mine}
+spec: {overrides: {capacity: [{class: spot, mode: Constrain}]}}
+"""
+SPOT = """
+apiVersion: fairlead.dev/v1alpha1
+kind: CapacityClass
+metadata: {name: spot}
+spec: {nodes: [{labels: {pool: spot}}]}
+"""
+
+
+def at(name: str) -> Key:
+    """The key of a class."""
+    return key_of(names.CLASS_KIND, name)
+
+
+def stored(*objects: Json) -> dict[Key, Json]:
+    """Objects as a cluster has them."""
+    return in_order(objects)
+
+
+def config_map(**files: str) -> Json:
+    """The ConfigMap of an installation of before."""
+    return {"metadata": {"name": "fairlead-policies"}, "data": files}
+
+
+def test_classes_that_ship_come_into_a_cluster_without_any() -> None:
+    """And again where one is missing, as long as all the others are of this kind."""
+    assert list(shipped(SHIPS, {}).writes) == [at("spot"), at("on-demand")]
+    live = stored(marked(SHIPS[0], SHIPPED))
+    plan = shipped(SHIPS, live)
+    assert list(plan.writes) == [at("on-demand")]
+    assert plan.same == [at("spot")]
+
+
+@pytest.mark.parametrize("other", [capacity_class("mine"), marked(capacity_class("mine"), GIVEN)])
+def test_none_comes_where_somebody_has_classes_of_his_own(other: Json) -> None:
+    """He may mean them to be all there is; those that are there still are brought up to date."""
+    old = marked(capacity_class("spot", nodes=[{"labels": {"old": "yes"}}]), SHIPPED)
+    plan = shipped(SHIPS, stored(other, old))
+    assert list(plan.writes) == [at("spot")]
+    assert plan.kept == {}
+
+
+def test_a_class_that_somebody_changed_stays() -> None:
+    """Or wrote himself; what is as it would be written is nobody's change."""
+    mine = capacity_class("spot", nodes=[{"labels": {"mine": "yes"}}])
+    changed = {**marked(SHIPS[0], SHIPPED), "spec": mine["spec"]}
+    for live in (mine, changed, marked(mine, GIVEN)):
+        plan = shipped(SHIPS, stored(live, SHIPS[1]))
+        assert list(plan.kept) == [at("spot")]
+        assert plan.writes == {}
+        assert plan.same == [at("on-demand")]
+
+
+def test_policies_that_are_given_replace_what_an_installation_put_there() -> None:
+    """Shipped or given; what somebody has changed since stays, and is told."""
+    other = capacity_class("spot", nodes=[{"labels": {"other": "yes"}}])
+    for origin in (SHIPPED, GIVEN):
+        plan = given([other], stored(marked(SHIPS[0], origin)))
+        assert is_still(plan.writes[at("spot")], GIVEN)
+    plan = given([other], stored(SHIPS[0]))
+    assert plan.writes == {}
+    assert "somebody has changed it" in plan.kept[at("spot")]
+
+
+def test_every_document_of_a_config_map_becomes_an_object() -> None:
+    """The set has the same content; files that the webhook does not read are none."""
+    files = {"a.yaml": SPOT, "b.yml": POLICY, "c.txt": "no", "d.test.yaml": "no", ".e.yaml": "no"}
+    plan = taken_over(config_map(**files), SHIPS, {})
+    assert [key.name for key in plan.writes] == ["spot", "mine"]
+    check(plan, {})
+    # What says the same as what ships is brought up to date by later versions.
+    spot, mine = plan.writes.values()
+    assert is_still(spot, SHIPPED)
+    assert is_still(mine, GIVEN)
+    assert not same_content(plan, {})
+    assert same_content(plan, plan.writes)
+    assert not same_content(plan, {**plan.writes, at("another"): capacity_class("another")})
+
+
+def test_a_migration_that_was_broken_off_goes_on() -> None:
+    """What is there already and says the same is left."""
+    whole = taken_over(config_map(a=SPOT, **{"b.yaml": SPOT + "---" + POLICY}), (), {})
+    live = {at("spot"): whole.writes[at("spot")]}
+    again = taken_over(config_map(**{"b.yaml": SPOT + "---" + POLICY}), (), live)
+    assert [key.name for key in again.writes] == ["mine"]
+    assert again.same == [at("spot")]
+    check(again, live)
+
+
+@pytest.mark.parametrize(
+    "live",
+    [capacity_class("spot", nodes=[{"labels": {"other": "yes"}}]), capacity_class("another")],
+)
+def test_objects_that_are_not_in_force_now_stay_out_of_it(live: Json) -> None:
+    """One that says something else, or one more, would change what becomes of pods."""
+    with pytest.raises(InstallationError, match="the cluster has others beside: CapacityClass"):
+        taken_over(config_map(**{"a.yaml": SPOT}), SHIPS, stored(live))
+
+
+def test_what_cannot_be_read_is_not_taken_over() -> None:
+    """Errors are told with their places."""
+    with pytest.raises(InstallationError, match=r"b\.yaml:5:\d+: .*Mend them"):
+        taken_over(config_map(**{"b.yaml": POLICY.replace("spec:", "spek:")}), SHIPS, {})
+    with pytest.raises(InstallationError, match="binaryData"):
+        taken_over({**config_map(), "binaryData": {"a.yaml": "e30="}}, SHIPS, {})
+
+
+def test_what_makes_no_set_is_not_written() -> None:
+    """Unless the cluster's is none as it is: that is its admins' to mend."""
+    complement = capacity_class("on-demand", complementOf="none")
+    plan = given([complement], {})
+    with pytest.raises(InstallationError, match=r"capacityclasses/on-demand.*Nothing has been"):
+        check(plan, {})
+    check(plan, stored(capacity_class("other", complementOf="nowhere")))
+    check(given([], {}), stored(complement))
