@@ -198,3 +198,8 @@ def failed(term: Term, labels: Mapping[str, str], name: str) -> Requirement | No
         if value is None or not label_values.holds(requirement, value):
             return requirement
     return None
+
+
+def holds(terms: Iterable[Term], labels: Mapping[str, str], name: str) -> bool:
+    """Whether a node with these labels and this name meets one of the terms."""
+    return any(not is_empty(term) and failed(term, labels, name) is None for term in terms)

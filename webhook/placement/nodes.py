@@ -6,7 +6,7 @@ TaintToleration and NodeUnschedulable: not resources (see room.py), volumes or o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from webhook.errors import FairleadError
 from webhook.placement import node_affinity, quantity
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from webhook.placement.shapes import JsonObject, Requirement, Taint, Term
 
 # What a cordon stands for, whether the node controller has written it as a taint yet or not.
-_CORDON: Taint = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+CORDON: Final[Taint] = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
 class InvalidNode(FairleadError):
@@ -157,6 +157,19 @@ def obstacle(pod: PodPlacement, node: Node) -> Obstacle | None:
     return _selector(pod, node) or _affinity(pod, node) or _taints(pod, node)
 
 
+def admits(pod: PodPlacement, node: Node) -> bool:
+    """Whether there is no obstacle; sooner than to name it."""
+    if pod.node_name and pod.node_name != node.name:
+        return False
+    labels = node.labels
+    for key, value in pod.node_selector.items():
+        if labels.get(key) != value:
+            return False
+    if pod.required is not None and not node_affinity.holds(pod.required, labels, node.name):
+        return False
+    return excluding(pod, node) is None
+
+
 def _selector(pod: PodPlacement, node: Node) -> Obstacle | None:
     for key, value in pod.node_selector.items():
         if node.labels.get(key) != value:
@@ -203,18 +216,28 @@ def _terms(by_condition: Mapping[str, Sequence[int]]) -> str:
 
 
 def _taints(pod: PodPlacement, node: Node) -> Obstacle | None:
-    if pod.node_name:
-        bound = [taint for taint in node.taints if taint.get("effect") == NO_EXECUTE]
-        taint = untolerated(bound, pod.tolerations)
-    else:
-        taint = untolerated(node.taints, pod.tolerations)
-        if node.unschedulable and taint is None:
-            taint = untolerated([_CORDON], pod.tolerations)
+    taint = excluding(pod, node)
     if taint is None:
         return None
-    if taint.get("key") == _CORDON["key"]:
+    if is_cordon(taint):
         return Obstacle("cordoned", "the pod does not tolerate that")
     return Obstacle(f"untolerated taint {taint_text(taint)}", "the node has it")
+
+
+def excluding(pod: PodPlacement, node: Node) -> Taint | None:
+    """The first taint that keeps the pod off the node, or None; of a cordon, its own."""
+    if pod.node_name:
+        bound = [taint for taint in node.taints if taint.get("effect") == NO_EXECUTE]
+        return untolerated(bound, pod.tolerations)
+    taint = untolerated(node.taints, pod.tolerations)
+    if node.unschedulable and taint is None:
+        taint = untolerated([CORDON], pod.tolerations)
+    return taint
+
+
+def is_cordon(taint: Taint) -> bool:
+    """Whether the taint is what a cordon stands for."""
+    return taint.get("key") == CORDON["key"]
 
 
 def written(requirement: Requirement) -> str:

@@ -48,7 +48,7 @@ def chosen(wishes: Sequence[Wish], nodes: Iterable[Node]) -> list[Node]:
 
 def of_class(capacity: CapacityClass, nodes: Iterable[Node]) -> list[Node]:
     """The nodes of a capacity class."""
-    return [node for node in nodes if _some_term(capacity.inside, node)]
+    return [node for node in nodes if _meets(capacity.inside, node)]
 
 
 def tolerations_of(wishes: Iterable[Wish]) -> Iterator[Toleration]:
@@ -76,15 +76,11 @@ def _holds(wish: Wish, node: Node) -> bool:
         case MemberWish():
             return wish.map != "nodeSelector" or bool(node.labels.get(wish.key) == wish.value)
         case RequiredWish():
-            return _some_term(wish.terms, node)
+            return _meets(wish.terms, node)
         case CapacityWish():
-            return wish.condition is None or _some_term(wish.condition, node)
+            return wish.condition is None or _meets(wish.condition, node)
     return True
 
 
-def _some_term(terms: Iterable[Term], node: Node) -> bool:
-    return any(
-        not node_affinity.is_empty(term)
-        and node_affinity.failed(term, node.labels, node.name) is None
-        for term in terms
-    )
+def _meets(terms: Iterable[Term], node: Node) -> bool:
+    return node_affinity.holds(terms, node.labels, node.name)

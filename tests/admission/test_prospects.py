@@ -1,0 +1,241 @@
+"""Whether any node could admit a pod that was decided on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.admission.reviews import pod, policy_set
+from tests.laws import strategies, world
+from webhook import names
+from webhook.admission import prospects
+from webhook.admission.arrival import Arrival, Cluster
+from webhook.admission.engine import decide
+from webhook.admission.prospects import Prospects
+from webhook.placement.node_groups import NodeGroups
+from webhook.placement.nodes import Node, read, survey
+from webhook.policy.policy_set import PolicySet
+
+Json = dict[str, Any]
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+GPU: Any = {"key": "gpu", "value": "true", "effect": "NoSchedule"}
+ROOM = {"cpu": 8000, "memory": 32 * 2**30, "nvidia.com/gpu": 4, "pods": 110}
+HEAD = "apiVersion: fairlead.dev/v1alpha1\n"
+SPOT = HEAD + (
+    "kind: CapacityClass\nmetadata: {name: spot}\n"
+    "spec: {nodes: [{labels: {lifecycle: spot}}], autoscaled: AUTOSCALED}\n"
+)
+
+
+def policy(name: str, spec: str) -> str:
+    return f"{HEAD}kind: PlacementPolicy\nmetadata: {{name: {name}}}\nspec: {{{spec}}}\n"
+
+
+WORLD = (
+    *(Node(f"ml-{at}", {"pool": "ml"}, [GPU], allocatable=ROOM) for at in range(12)),
+    *(Node(f"web-{at}", {"pool": "web"}, [], allocatable=ROOM) for at in range(25)),
+)
+
+
+def said(
+    came: Json, *texts: str, nodes: Any = WORLD, known: Prospects | None = None, **arrival: Any
+) -> str:
+    """What is said of the pod under the policies."""
+    policies = policy_set(*texts)
+    decision = decide(Arrival(came, "ml-team", {}, "someone", **arrival), policies, Cluster())
+    return (known or Prospects(NodeGroups(nodes))).unplaceable(came, decision, policies)
+
+
+def asking(**resources: str) -> Json:
+    containers = [{"name": "main", "resources": {"requests": resources}}]
+    return pod(containers=containers)
+
+
+def test_of_a_pod_that_some_node_admits_nothing_is_said() -> None:
+    """Whether policies placed it or not."""
+    assert said(pod()) == ""
+    assert said(pod(nodeSelector={"pool": "web"})) == ""
+    assert said(pod(), policy("p", "defaults: {nodeSelector: {pool: web}}")) == ""
+
+
+def test_the_policy_that_shuts_the_pod_out_is_named() -> None:
+    """In the words of the pod that comes out."""
+    assert said(pod(), policy("gpu-jobs", "defaults: {nodeSelector: {pool: ml}}")) == (
+        "0 of 37 nodes: pool=ml (policy gpu-jobs) matches 12, but their taint gpu=true is not "
+        "tolerated"
+    )
+    assert said(pod(), policy("p", "overrides: {nodeSelector: {pool: none}}")) == (
+        "0 of 37 nodes: pool=none (policy p) matches none"
+    )
+
+
+def test_a_policy_that_asks_what_the_pod_says_is_not_blamed() -> None:
+    """Nor one that only asks for another thing."""
+    text = said(
+        pod(nodeSelector={"pool": "ml"}),
+        policy("same", "defaults: {nodeSelector: {pool: ml}}"),
+        policy("other", "defaults: {labels: {a: b}}"),
+    )
+    assert text == (
+        "0 of 37 nodes as the pod came: pool=ml matches 12, but their taint gpu=true is not "
+        "tolerated"
+    )
+
+
+def test_both_are_named_where_neither_is_to_blame_alone() -> None:
+    """The pod's own word, and a policy's beside it."""
+    nodes = (*WORLD, Node("z", {"zone": "a"}, [], allocatable=ROOM))
+    text = said(
+        pod(nodeSelector={"zone": "a"}),
+        policy("p", "defaults: {nodeSelector: {pool: web}}"),
+        nodes=nodes,
+    )
+    assert text == ("0 of 38 nodes: zone=a matches 1 and pool=web (policy p) 25, but none has both")
+
+
+def test_classes_are_called_by_their_names() -> None:
+    """Whoever brought them in: a policy, or the pod's own annotation."""
+    spot = SPOT.replace("AUTOSCALED", "false")
+    constrain = policy("cheap", "overrides: {capacity: [{class: spot, mode: Constrain}]}")
+    assert said(pod(), spot, constrain) == ("0 of 37 nodes: class spot (policy cheap) matches none")
+    prevent = policy("steady", "overrides: {capacity: [{class: spot, mode: Prevent}]}")
+    nodes = [Node("s", {"lifecycle": "spot"}, [], allocatable=ROOM)]
+    assert said(pod(), spot, prevent, nodes=nodes) == (
+        "0 of 1 nodes: outside class spot (policy steady) matches none"
+    )
+    asked = pod()
+    asked["metadata"]["annotations"] = {names.CAPACITY: "spot=Constrain"}
+    assert said(asked, spot, policy("p", "defaults: {labels: {a: b}}")) == (
+        "0 of 37 nodes: class spot matches none"
+    )
+
+
+def test_required_affinity_is_told_by_its_requirements() -> None:
+    """Of several terms, as a whole."""
+    one = {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["a", "b"]}]}
+    two = {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["c"]}]}
+
+    def affine(*terms: Json) -> Json:
+        return pod(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [*terms]}}})
+
+    assert said(affine(one)) == "0 of 37 nodes as the pod came: pool In [a, b] matches none"
+    assert said(affine(one, two)).endswith("as the pod came: required affinity matches none")
+    assert said(affine({})).endswith("required affinity matches none")
+    many = [{"matchExpressions": [{"key": "k", "operator": "In", "values": [f"{at}"]}]}
+            for at in range(500)]  # fmt: skip
+    assert said(affine(*many)).endswith("required affinity matches none")
+    wish = f"requirements: {{affinity: {{nodeAffinity: {{{REQUIRED}: {{nodeSelectorTerms: ["
+    wish += "{matchExpressions: [{key: pool, operator: In, values: [c]}]}]}}}}"
+    assert said(pod(), policy("p", wish)) == "0 of 37 nodes: pool In [c] (policy p) matches none"
+
+
+def test_a_request_that_no_node_could_give_is_told() -> None:
+    """However empty it were; devices as well as cpu."""
+    assert said(asking(**{"nvidia.com/gpu": "8"}), nodes=WORLD[12:]) == (
+        "0 of 25 nodes as the pod came: they have nvidia.com/gpu 4 at most, and the pod asks for 8"
+    )
+    assert said(asking(**{"nvidia.com/gpu": "4"}), nodes=WORLD[12:]) == ""
+    assert "example.com/fpga" in said(asking(**{"example.com/fpga": "1"}))
+
+
+def test_of_some_pods_nothing_is_said() -> None:
+    """Those of no run, those that are left alone, refused or bound, and what is behind a gate."""
+    hopeless = {"nodeSelector": {"pool": "none"}}
+    refuse = policy("r", "requirements: {nodeSelector: {pool: x}}")
+    assert said(pod(labels={}, **hopeless)) == ""
+    assert said(pod(**hopeless), refuse) == ""
+    assert said(pod(nodeName="ml-1", **hopeless)) == ""
+    mirror = pod(**hopeless)
+    mirror["metadata"]["annotations"] = {names.MIRROR_POD: "x"}
+    policies = policy_set()
+    decision = decide(Arrival(mirror, "ml-team", {}), policies, Cluster())
+    assert decision.result == "left-alone"
+    assert Prospects(NodeGroups(WORLD)).unplaceable(mirror, decision, policies) == ""
+
+
+def test_behind_a_gate_taints_may_still_be_tolerated() -> None:
+    """Whoever lifts it adds tolerations; labels that no node has stay demanded."""
+    gates: Json = {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}
+    assert said(pod(nodeSelector={"pool": "ml"}, **gates)) == ""
+    assert "pool=none matches none" in said(pod(nodeSelector={"pool": "none"}, **gates))
+
+
+def test_nodes_that_are_made_on_demand_are_no_alarm() -> None:
+    """If one of an autoscaled class could admit the pod, once it is there."""
+    constrain = policy("cheap", "overrides: {capacity: [{class: spot, mode: Constrain}]}")
+    made = SPOT.replace("AUTOSCALED", "true")
+    assert said(pod(), made, constrain) == ""
+    assert "matches none" in said(pod(), SPOT.replace("AUTOSCALED", "false"), constrain)
+    assert said(pod(nodeSelector={"typo": "x"}), made, constrain) == (
+        "0 of 37 nodes: typo=x and class spot (policy cheap) match none"
+    )
+
+
+def test_what_was_said_is_forgotten_when_a_node_changes() -> None:
+    """One that comes, and one that goes."""
+    groups = NodeGroups(WORLD)
+    known = Prospects(groups)
+    came = pod(nodeSelector={"pool": "new"})
+    assert "matches none" in said(came, known=known)
+    groups.put("n", Node("n", {"pool": "new"}, [], allocatable=ROOM))
+    assert said(came, known=known) == ""
+    groups.put("n", None)
+    assert "matches none" in said(came, known=known)
+
+
+def test_the_same_is_said_again_of_another_pod_of_the_kind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without a look at the nodes; under other policies anew."""
+    known = Prospects(NodeGroups(WORLD))
+    texts = (policy("p", "defaults: {nodeSelector: {pool: ml}}"),)
+    first = said(pod(), *texts, known=known)
+    with monkeypatch.context() as patch:
+        patch.setattr(prospects, "shortfall", None)
+        patch.setattr(prospects, "admits", None)
+        assert said(pod(), *texts, known=known) == first
+    assert "policy q" in said(pod(), texts[0].replace("name: p", "name: q"), known=known)
+
+
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Authors choose what there is to remember."""
+    monkeypatch.setattr(prospects, "_REMEMBERED", 3)
+    known = Prospects(NodeGroups(WORLD))
+    for at in range(10):
+        assert said(pod(nodeSelector={"k" * 2000: str(at)}), known=known)
+    assert len(known._admitted) <= 3  # noqa: SLF001
+    assert len(known._said) <= 3  # noqa: SLF001
+    assert all(len(key) <= 1024 for key in known._admitted)  # noqa: SLF001
+
+
+def test_a_pod_that_takes_too_long_to_look_at_is_let_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its creation, and everybody else's, would wait."""
+    monkeypatch.setattr(prospects, "_MOST_WORK", 3)
+    assert said(pod(nodeSelector={"pool": "none", "zone": "none", "x": "y"})) == ""
+
+
+@settings(deadline=None, max_examples=80, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(strategies.pods(), min_size=1, max_size=3),
+    st.lists(strategies.nodes(), max_size=6),
+    strategies.policy_lists(),
+)
+def test_something_is_said_exactly_if_no_node_admits(
+    pods: list[Json], drawn: list[Json], documents: list[Json]
+) -> None:
+    """As looking at every node finds; and never more than one line of a terminal or two."""
+    nodes = [read(each)._replace(name=f"n{at}") for at, each in enumerate(drawn)]
+    policies: PolicySet = world.policy_set(documents)
+    known = Prospects(NodeGroups(nodes))
+    for came in (*pods, pods[0]):
+        decision = world.decided(came, policies)
+        text = known.unplaceable(came, decision, policies)
+        final = decision.placement
+        if final is None or decision.result not in ("placed", "unchanged") or final.node_name:
+            assert text == ""
+            continue
+        assert bool(text) == (not survey(final, nodes).admitted)
+        assert len(text) <= 200

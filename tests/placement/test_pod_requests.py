@@ -1,0 +1,91 @@
+"""What a pod asks of one node, as the scheduler sums it up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from webhook.placement.pod_requests import requests
+
+Json = dict[str, Any]
+
+
+def container(limits: Json | None = None, *, sidecar: bool = False, **asked: str) -> Json:
+    resources = {"requests": asked} | ({"limits": limits} if limits else {})
+    return {"resources": resources} | ({"restartPolicy": "Always"} if sidecar else {})
+
+
+def test_containers_run_together() -> None:
+    """Their requests are summed, exactly, and rounded once."""
+    spec = {"containers": [container(cpu="500m", memory="1Gi"), container(cpu="1.0005")]}
+    assert requests(spec) == {"cpu": 1501, "memory": 2**30}
+
+
+def test_a_limit_requests_as_much() -> None:
+    """Where there is no request, as the API server writes it."""
+    spec = {"containers": [container({"cpu": "4", "nvidia.com/gpu": "2"}, cpu="1")]}
+    assert requests(spec) == {"cpu": 1000, "nvidia.com/gpu": 2}
+
+
+def test_init_containers_run_one_after_the_other() -> None:
+    """The largest of them counts, if it is more than all containers."""
+    spec = {
+        "containers": [container(cpu="2", memory="1Gi"), container(cpu="1", memory="1Gi")],
+        "initContainers": [container(cpu="2", memory="1Gi"), container(cpu="2", memory="3Gi")],
+    }
+    assert requests(spec) == {"cpu": 3000, "memory": 3 * 2**30}
+
+
+def test_sidecars_stay() -> None:
+    """Each init container runs beside the sidecars before it, and all containers beside all."""
+    spec = {
+        "initContainers": [
+            container(cpu="100m", sidecar=True),
+            container(cpu="800m"),
+            container(cpu="200m", sidecar=True),
+            container(cpu="1"),
+        ],
+        "containers": [container(cpu="700m")],
+    }
+    assert requests(spec) == {"cpu": 1300}
+    spec["containers"] = [container(cpu="1500m")]
+    assert requests(spec) == {"cpu": 1800}
+
+
+def test_what_the_pod_is_given_counts_instead_of_its_containers() -> None:
+    """For cpu, memory and huge pages; devices are the containers'."""
+    spec = {
+        "containers": [container({"nvidia.com/gpu": "1"}, cpu="4")],
+        "resources": {"requests": {"cpu": "2", "nvidia.com/gpu": "9", "hugepages-2Mi": "4Mi"}},
+    }
+    assert requests(spec) == {"cpu": 2000, "nvidia.com/gpu": 1, "hugepages-2Mi": 4 * 2**20}
+
+
+def test_a_pods_limit_counts_where_nobody_requests() -> None:
+    """As the API server defaults it."""
+    spec = {"containers": [container(cpu="1")], "resources": {"limits": {"cpu": 4, "memory": "1G"}}}
+    assert requests(spec) == {"cpu": 1000, "memory": 10**9}
+
+
+def test_overhead_comes_on_top() -> None:
+    """That of the RuntimeClass, which the API server writes into the pod."""
+    spec = {"containers": [container(cpu="1")], "overhead": {"cpu": "250m", "memory": "64Mi"}}
+    assert requests(spec) == {"cpu": 1250, "memory": 64 * 2**20}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {},
+        {"containers": []},
+        {"containers": [{"name": "main"}]},
+        {"containers": [container(cpu="0", memory="0Gi")]},
+        {"containers": [container(cpu="much"), {"resources": "none"}, "odd"]},
+        {"containers": [{"resources": {"requests": {"cpu": None}, "limits": []}}]},
+        {"containers": None, "initContainers": {}, "resources": 5},
+    ],
+)
+def test_nothing_is_asked_by_default(spec: Json) -> None:
+    """What cannot be read is the API server's to refuse."""
+    assert requests(spec) == {}

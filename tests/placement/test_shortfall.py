@@ -1,0 +1,139 @@
+"""Why no node admits a pod, in one line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from webhook.placement.node_groups import NodeGroups
+from webhook.placement.nodes import Node
+from webhook.placement.pod import read as read_pod
+from webhook.placement.shortfall import LIMIT, Condition, cut, shortfall
+
+Json = dict[str, Any]
+GPU: Any = {"key": "gpu", "value": "true", "effect": "NoSchedule"}
+DISK: Any = {"key": "node.kubernetes.io/disk-pressure", "effect": "NoSchedule"}
+
+
+def nodes(count: int, *taints: Any, cordoned: bool = False, gpus: int = 4, **labels: str) -> Any:
+    """So many nodes that are alike."""
+    room = {"cpu": 8000, "nvidia.com/gpu": gpus, "pods": 110}
+    name = "-".join((*labels.values(), *(t["key"] for t in taints), str(cordoned), str(gpus)))
+    return [Node(f"{name}-{at}", labels, taints, cordoned, room) for at in range(count)]
+
+
+def condition(key: str, value: str, policy: str = "") -> Condition:
+    """That a label has a value."""
+    term: Any = {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}
+    return Condition(f"{key}={value}", policy, (term,))
+
+
+def said(there: Any, *conditions: Condition, **requests: int) -> str:
+    """Of a pod that tolerates nothing."""
+    pod = read_pod({"metadata": {}, "spec": {}})
+    asked = {name.replace("gpu", "nvidia.com/gpu"): count for name, count in requests.items()}
+    return shortfall(pod, asked, conditions, NodeGroups(there).of(_asking(conditions))).text
+
+
+def _asking(conditions: Any) -> Any:
+    terms = [term for each in conditions for term in each.terms]
+    return read_pod({"metadata": {}, "spec": {}})._replace(required=terms)
+
+
+ML = condition("pool", "ml")
+ZONE = condition("zone", "a")
+
+
+@pytest.mark.parametrize(
+    ("there", "conditions", "text"),
+    [
+        (
+            [*nodes(12, GPU, pool="ml"), *nodes(25, pool="web")],
+            [ML],
+            "pool=ml matches 12, but their taint gpu=true is not tolerated",
+        ),
+        (
+            [*nodes(1, GPU, pool="ml"), *nodes(25, pool="web")],
+            [condition("pool", "ml", "gpu-jobs")],
+            "pool=ml (policy gpu-jobs) matches 1, but its taint gpu=true is not tolerated",
+        ),
+        (nodes(12, cordoned=True, pool="ml"), [ML], "pool=ml matches 12, but they are cordoned"),
+        (
+            [*nodes(8, GPU, pool="ml"), *nodes(3, cordoned=True, pool="ml")],
+            [ML],
+            "pool=ml matches 11, but 8 have taint gpu=true, not tolerated, 3 are cordoned",
+        ),
+        (
+            [
+                *nodes(8, GPU, pool="ml"),
+                *nodes(1, cordoned=True, pool="ml"),
+                *nodes(1, DISK, pool="ml"),
+            ],
+            [ML],
+            (
+                "pool=ml matches 10, but 8 have taint gpu=true, not tolerated, 1 is cordoned, "
+                "and 1 more for other reasons"
+            ),
+        ),
+        (nodes(9, pool="web"), [ML], "pool=ml matches none"),
+        (
+            nodes(9, pool="web", zone="b"),
+            [condition("pool", "ml", "a"), ZONE],
+            "pool=ml (policy a) and zone=a match none",
+        ),
+        (
+            [*nodes(4, pool="ml", zone="b"), *nodes(3, pool="web", zone="a")],
+            [ML, ZONE],
+            "pool=ml matches 4 and zone=a 3, but none has both",
+        ),
+        (
+            [
+                *nodes(4, pool="ml", zone="a", gen="1"),
+                *nodes(3, pool="ml", zone="b", gen="2"),
+                *nodes(2, pool="x", zone="a", gen="2"),
+            ],
+            [ML, ZONE, condition("gen", "2")],
+            "none meets all 3 conditions: zone=a matches 6, gen=2 matches 5",
+        ),
+        (
+            [*nodes(2, GPU, pool="ml", zone="a", gen="1"), *nodes(9, pool="ml", gen="1")],
+            [ML, ZONE, condition("gen", "1")],
+            "pool=ml, zone=a and 1 more match 2, but their taint gpu=true is not tolerated",
+        ),
+        (nodes(5, GPU), [], "their taint gpu=true is not tolerated"),
+        ([], [ML], "the cluster has no nodes"),
+    ],
+)
+def test_what_shuts_out_the_closest_nodes_is_named(there: Any, conditions: Any, text: str) -> None:
+    """Labels first, then what is in the way where they are right."""
+    assert said(there, *conditions) == text
+
+
+def test_resources_are_named_with_what_there_is() -> None:
+    """By the largest that some node has; and of what none has, just that."""
+    there = [*nodes(4, gpus=4, pool="ml"), *nodes(2, gpus=8, pool="ml")]
+    assert said(there, ML, gpu=16) == (
+        "pool=ml matches 6, but they have nvidia.com/gpu 8 at most, and the pod asks for 16"
+    )
+    assert said(there[:1], ML, gpu=16) == (
+        "pool=ml matches 1, but it has nvidia.com/gpu 4, and the pod asks for 16"
+    )
+    assert said(nodes(3, gpus=0), gpu=1) == "they have no nvidia.com/gpu"
+    assert said(nodes(3), cpu=96000) == "they have cpu 8 at most, and the pod asks for 96"
+    mixed = [*nodes(5, GPU, pool="ml"), *nodes(2, gpus=0, pool="ml"), *nodes(1, pool="ml")]
+    assert said(mixed, ML, gpu=16) == (
+        "pool=ml matches 8, but 5 have taint gpu=true, not tolerated, "
+        "3 have nvidia.com/gpu 4 at most, of 16 asked"
+    )
+    assert said([*nodes(5, GPU), *nodes(1, gpus=0)], gpu=1) == (
+        "5 have taint gpu=true, not tolerated, 1 has no nvidia.com/gpu"
+    )
+
+
+def test_long_words_are_cut() -> None:
+    """An author may write labels of hundreds of characters."""
+    key = "a" * 250 + "/" + "b" * 63
+    text = said(nodes(1), condition(key, "v" * 63, "p"), condition(key, "w"))
+    assert len(text) < LIMIT
+    assert cut("x" * 300, LIMIT) == "x" * (LIMIT - 1) + "…"

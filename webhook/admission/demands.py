@@ -1,0 +1,108 @@
+"""What a decided pod demands of a node's labels, each condition with the policy that brought it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook import names
+from webhook.placement import capacity_request, node_affinity, provenance
+from webhook.placement.nodes import written
+from webhook.placement.shortfall import Condition
+from webhook.placement.wishes import CapacityWish, RequiredWish, condition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from webhook.admission.decision import Decision
+    from webhook.placement.capacity import Mode
+    from webhook.placement.pod import PodPlacement
+    from webhook.placement.shapes import Term
+    from webhook.placement.wishes import Wish
+    from webhook.policy.policy_set import PolicySet
+
+# An affinity of more terms than anybody writes is told of as a whole.
+_MOST_TERMS: Final = 32
+_WHOLE: Final = "required affinity"
+
+
+def demands(
+    own: PodPlacement, final: PodPlacement, decision: Decision, policies: PolicySet
+) -> list[Condition]:
+    """The conditions that `final`'s nodeSelector and required affinity are made of.
+
+    `own` is the pod as it came, `final` as it is decided.
+    """
+    setters = {e.field: e.policy for e in decision.trace if e.outcome == "set"}
+    result = [
+        Condition(f"{key}={value}", setters.get(f"nodeSelector[{key}]", ""), _pair(key, value))
+        for key, value in final.node_selector.items()
+    ]
+    if final.required is None:
+        return result
+    if max(len(final.required), len(own.required or ())) > _MOST_TERMS:
+        return [*result, Condition(_WHOLE, "", final.required)]
+    return [*result, *_of_policies(final, decision, policies), *_of_pod(own, final, policies)]
+
+
+def whole(final: PodPlacement) -> Condition | None:
+    """The required affinity as one condition, for what `demands` does not say of it."""
+    return None if final.required is None else Condition(_WHOLE, "", final.required)
+
+
+def _pair(key: str, value: str) -> Sequence[Term]:
+    return ({"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]},)
+
+
+def _of_policies(
+    final: PodPlacement, decision: Decision, policies: PolicySet
+) -> Iterator[Condition]:
+    """What is in the pod's required affinity by a policy's wish."""
+    applied = {(e.policy, e.field) for e in decision.trace if e.outcome == "set"}
+    took_part = set(decision.policies)
+    for policy in policies.policies:
+        if policy.name in took_part:
+            for wish in policy.wishes:
+                terms = _terms(wish)
+                if terms and (policy.name, wish.field) in applied and provenance.holds(wish, final):
+                    yield from _conditions(_text(wish), policy.name, terms)
+
+
+def _terms(wish: Wish) -> Sequence[Term] | None:
+    match wish:
+        case CapacityWish():
+            return wish.condition
+        case RequiredWish():
+            return wish.terms
+    return None
+
+
+def _text(wish: Wish) -> str:
+    return _of_class(wish.capacity.name, wish.mode) if isinstance(wish, CapacityWish) else ""
+
+
+def _of_class(name: str, mode: Mode) -> str:
+    return f"class {name}" if mode == "Constrain" else f"outside class {name}"
+
+
+def _of_pod(own: PodPlacement, final: PodPlacement, policies: PolicySet) -> Iterator[Condition]:
+    """What is in it because the pod says so: its own terms, and what it asks of classes."""
+    text = own.annotations.get(names.CAPACITY)
+    for request in capacity_request.parse(text, policies.classes) if text else ():
+        terms = condition(policies.classes[request.class_name], request.mode)
+        if terms and _implied(terms, final):
+            yield Condition(_of_class(request.class_name, request.mode), "", terms)
+    if own.required is not None and _implied(own.required, final):
+        yield from _conditions("", "", own.required)
+
+
+def _implied(terms: Sequence[Term], final: PodPlacement) -> bool:
+    return all(node_affinity.implies(term, terms) for term in final.required or ())
+
+
+def _conditions(text: str, policy: str, terms: Sequence[Term]) -> Iterator[Condition]:
+    """A condition for each requirement of a single term; else one for all terms."""
+    if text or len(terms) != 1 or terms[0].get("matchFields"):
+        yield Condition(text or _WHOLE, policy, terms)
+        return
+    for requirement in terms[0].get("matchExpressions") or ():
+        yield Condition(written(requirement), policy, ({"matchExpressions": [requirement]},))

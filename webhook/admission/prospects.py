@@ -1,0 +1,154 @@
+"""Whether any node could admit a pod that was decided on; if none, why, in one line."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import orjson
+
+from webhook import names
+from webhook.admission.demands import demands, whole
+from webhook.placement import on_demand
+from webhook.placement import pod as pods
+from webhook.placement.node_groups import NodeGroups
+from webhook.placement.nodes import admits
+from webhook.placement.pod_requests import requests
+from webhook.placement.room import lacking
+from webhook.placement.shortfall import LIMIT, cut, shortfall
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Mapping
+
+    from webhook.admission.decision import Decision
+    from webhook.placement.nodes import Node
+    from webhook.placement.pod import PodPlacement
+    from webhook.placement.shapes import JsonObject, Toleration
+    from webhook.placement.shortfall import Condition
+    from webhook.policy.policy_set import PolicySet
+
+K = TypeVar("K", bound="Hashable")
+V = TypeVar("V")
+
+# Answers that are remembered until a node changes. Pods of one workload ask the same.
+_REMEMBERED: Final = 4096
+_LONGEST_KEY: Final = 1024
+# Requirements looked at, a fraction of a microsecond each, for one pod: an author may write a
+# thousand terms about names of nodes. Of such a pod nothing is said.
+_MOST_WORK: Final = 100_000
+# Whoever lifts the gate may add tolerations, and may take no selector away (KEP-3838).
+_ALL_TOLERATED: Final[Toleration] = {"operator": "Exists"}
+
+
+class Prospects:
+    """Knows the nodes, and remembers what it said of pods that demand the same.
+
+    `groups` is to be kept current by whoever sees the nodes.
+    """
+
+    def __init__(self, groups: NodeGroups | None = None) -> None:
+        self.groups = NodeGroups() if groups is None else groups
+        self._version = self.groups.version
+        self._admitted: OrderedDict[bytes, bool] = OrderedDict()
+        self._said: OrderedDict[tuple[object, ...], str] = OrderedDict()
+
+    def unplaceable(self, pod: JsonObject, decision: Decision, policies: PolicySet) -> str:
+        """Why no node could admit the pod, as it is decided; empty if one could, now or on demand.
+
+        `pod` is as it came. Nothing is said of pods that are refused, left alone, of no run, or
+        bound. Of a pod behind a gate taints are not counted: who lifts it may add tolerations.
+        """
+        final = decision.placement
+        if final is None or decision.result not in ("placed", "unchanged") or final.node_name:
+            return ""
+        if self._version != self.groups.version:
+            self._version = self.groups.version
+            self._admitted.clear()
+            self._said.clear()
+        spec = pod["spec"]
+        asked = requests(spec)
+        final = _behind_gates(spec, final)
+        key = _key(final, asked)
+        if self._some(key, final, asked):
+            return ""
+        own = _behind_gates(spec, pods.read(pod))
+        request = own.annotations.get(names.CAPACITY, "")
+        asking = (key, _key(own, asked, request), policies.hash, decision.policies)
+        said = _recalled(self._said, asking)
+        if said is None:
+            said = self._why(own, final, asked, decision, policies)
+            _remember(self._said, asking, said)
+        return said
+
+    def _some(self, key: bytes, pod: PodPlacement, asked: Mapping[str, int]) -> bool:
+        known = _recalled(self._admitted, key)
+        if known is None:
+            groups = self.groups.of(pod)
+            known = _work(pod) * len(groups) > _MOST_WORK or any(
+                admits(pod, alike.node)
+                and any(lacking(asked, room) is None for room, _ in alike.rooms.values())
+                for alike in groups
+            )
+            _remember(self._admitted, key, known)
+        return known
+
+    def _why(
+        self,
+        own: PodPlacement,
+        final: PodPlacement,
+        asked: Mapping[str, int],
+        decision: Decision,
+        policies: PolicySet,
+    ) -> str:
+        if on_demand.makers(final, policies.classes.values(), self.groups.values):
+            return ""
+        groups = self.groups.of(final)
+        conditions = demands(own, final, decision, policies)
+        rest = whole(final)
+        if rest and any(
+            _meets(each.node, conditions) and not rest.holds(each.node) for each in groups
+        ):
+            conditions.append(rest)
+        found = shortfall(final, asked, conditions, groups)
+        ours = any(condition.policy for condition in found.conditions)
+        came = not ours and not self._some(_key(own, asked), own, asked)
+        begin = f"0 of {len(self.groups)} nodes{' as the pod came' if came else ''}: "
+        return cut(begin + found.text, LIMIT)
+
+
+def _meets(node: Node, conditions: Iterable[Condition]) -> bool:
+    return all(each.holds(node) for each in conditions)
+
+
+def _work(pod: PodPlacement) -> int:
+    """How much there is to look at on a node, at most."""
+    terms = pod.required or ()
+    return 1 + len(pod.node_selector) + sum(1 + len(t.get("matchExpressions") or ()) for t in terms)
+
+
+def _behind_gates(spec: JsonObject, placement: PodPlacement) -> PodPlacement:
+    if not spec.get("schedulingGates"):
+        return placement
+    return placement._replace(tolerations=[_ALL_TOLERATED])
+
+
+def _key(pod: PodPlacement, *more: object) -> bytes:
+    """All of the pod that the answer depends on; short, however much the pod says."""
+    told = orjson.dumps(
+        (pod.node_selector, pod.required, pod.tolerations, more), option=orjson.OPT_SORT_KEYS
+    )
+    return told if len(told) <= _LONGEST_KEY else blake2b(told).digest()
+
+
+def _recalled(memory: OrderedDict[K, V], key: K) -> V | None:
+    value = memory.get(key)
+    if value is not None:
+        memory.move_to_end(key)
+    return value
+
+
+def _remember(memory: OrderedDict[K, V], key: K, value: V) -> None:
+    if len(memory) >= _REMEMBERED:
+        memory.popitem(last=False)
+    memory[key] = value

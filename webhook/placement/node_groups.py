@@ -1,0 +1,143 @@
+"""Nodes in groups that a pod cannot tell apart, kept current as nodes come, change and go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from webhook.placement import node_affinity
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from webhook.placement.nodes import Node
+    from webhook.placement.pod import PodPlacement
+
+# What is remembered is bounded by both: pods' authors choose the keys.
+_MOST_GROUPINGS: Final = 256
+_MOST_GROUPS: Final = 20_000
+# No label's key has a space in it.
+_NAME: Final = "the name"
+
+_Key: TypeAlias = tuple[Any, ...]
+# Sorted: equal sets may be walked in different orders.
+_Keys: TypeAlias = tuple[str, ...]
+
+
+class Alike:
+    """Nodes with the same values of some labels, the same taints and the same cordon.
+
+    `node` stands for all of them. `rooms` are their different allocatables with how many nodes
+    have each, by identity: nodes that share one are one entry.
+    """
+
+    __slots__ = ("count", "node", "rooms")
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.count = 0
+        self.rooms: dict[int, tuple[Mapping[str, int] | None, int]] = {}
+
+    def add(self, node: Node, by: int) -> None:
+        """Count the node in, or with -1 out."""
+        self.count += by
+        room = node.allocatable
+        _, known = self.rooms.get(id(room), (room, 0))
+        if known + by:
+            self.rooms[id(room)] = (room, known + by)
+        else:
+            del self.rooms[id(room)]
+
+
+class _Entry(NamedTuple):
+    node: Node
+    closed: _Key
+
+
+class NodeGroups:
+    """All nodes of a cluster; `of` gives them in as few groups as a pod needs.
+
+    `version` rises with each change. A node's change costs one step for each grouping in use, not
+    one for each node.
+    """
+
+    def __init__(self, nodes: Iterable[Node] = ()) -> None:
+        self._nodes: dict[str, _Entry] = {}
+        self._label_keys: dict[str, int] = {}
+        self._groupings: dict[_Keys, dict[_Key, Alike]] = {}
+        self.version = 0
+        for node in nodes:
+            self.put(node.name, node)
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def put(self, name: str, node: Node | None) -> None:
+        """Take the node as it is now; None: it is gone."""
+        self.version += 1
+        before = self._nodes.pop(name, None)
+        if before is not None:
+            self._count(before, -1)
+        if node is not None:
+            entry = self._nodes[name] = _Entry(node, _closed(node))
+            self._count(entry, 1)
+
+    def of(self, pod: PodPlacement) -> Collection[Alike]:
+        """The groups that this pod can tell apart, by what it asks of labels and names."""
+        terms = pod.required or ()
+        asked = {*pod.node_selector, *node_affinity.keys(terms)}
+        keys = {key for key in asked if key in self._label_keys}
+        if pod.node_name or any(term.get("matchFields") for term in terms):
+            keys.add(_NAME)
+        return self._grouping(tuple(sorted(keys))).values()
+
+    def values(self, key: str) -> Collection[str]:
+        """The values that nodes have of a label."""
+        if key not in self._label_keys:
+            return ()
+        groups = self._grouping((key,)).values()
+        return {value for each in groups if (value := each.node.labels.get(key)) is not None}
+
+    def _grouping(self, keys: _Keys) -> dict[_Key, Alike]:
+        found = self._groupings.pop(keys, None)
+        if found is None:
+            found = {}
+            for entry in self._nodes.values():
+                _put(found, keys, entry, 1)
+            self._make_room(len(found))
+        # The last is the one that was used last.
+        self._groupings[keys] = found
+        return found
+
+    def _make_room(self, more: int) -> None:
+        total = more + sum(map(len, self._groupings.values()))
+        while self._groupings and (total > _MOST_GROUPS or len(self._groupings) >= _MOST_GROUPINGS):
+            oldest = next(iter(self._groupings))
+            total -= len(self._groupings.pop(oldest))
+
+    def _count(self, entry: _Entry, by: int) -> None:
+        for key in entry.node.labels:
+            count = self._label_keys.get(key, 0) + by
+            if count:
+                self._label_keys[key] = count
+            else:
+                del self._label_keys[key]
+        for keys, groups in self._groupings.items():
+            _put(groups, keys, entry, by)
+
+
+def _put(groups: dict[_Key, Alike], keys: _Keys, entry: _Entry, by: int) -> None:
+    node, closed = entry
+    get = node.labels.get
+    key = (closed, *[node.name if each == _NAME else get(each) for each in keys])
+    alike = groups.get(key)
+    if alike is None:
+        alike = groups[key] = Alike(node)
+    alike.add(node, by)
+    if not alike.count:
+        del groups[key]
+
+
+def _closed(node: Node) -> _Key:
+    """What keeps pods off the node, as far as it is on the node."""
+    taints = tuple([(t.get("key"), t.get("value") or "", t.get("effect")) for t in node.taints])
+    return (node.unschedulable, taints)

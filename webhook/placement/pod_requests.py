@@ -1,0 +1,98 @@
+"""What a pod asks of one node, by the scheduler's rule.
+
+Source: PodRequests in k8s.io/component-helpers/resource/helpers.go, and the defaulting of requests
+from limits in k8s.io/kubernetes/pkg/apis/core/v1/defaults.go.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from webhook.placement.quantity import InvalidQuantity, counted, nanos
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from webhook.placement.shapes import JsonObject
+
+# Amounts in nanos, by resource.
+_Amounts: TypeAlias = dict[str, int]
+
+
+def requests(spec: JsonObject) -> Mapping[str, int]:
+    """The amounts of a v1.PodSpec by resource, as the scheduler counts them, none of them zero.
+
+    Containers and sidecars run together; each init container runs beside the sidecars before it;
+    what the pod itself is given counts instead, of what can be given to pods; overhead comes on
+    top. What cannot be read counts as nothing: the API server refuses it anyway.
+    """
+    total: _Amounts = {}
+    for container in _objects(spec.get("containers")):
+        _add(total, _asked(container.get("resources")))
+    sidecars: _Amounts = {}
+    most: _Amounts = {}
+    for container in _objects(spec.get("initContainers")):
+        asked = _asked(container.get("resources"))
+        if container.get("restartPolicy") == "Always":
+            _add(total, asked)
+            _add(sidecars, asked)
+            _raise(most, sidecars)
+        else:
+            _add(asked, sidecars)
+            _raise(most, asked)
+    _raise(total, most)
+    of_pod = spec.get("resources")
+    if of_pod:
+        _of_pod(total, of_pod)
+    overhead = spec.get("overhead")
+    if overhead:
+        _add(total, _amounts(overhead))
+    return {name: counted(name, nano) for name, nano in total.items() if nano > 0}
+
+
+def _of_pod(total: _Amounts, resources: object) -> None:
+    """Pod-level requests; a limit counts where neither pod nor containers request anything."""
+    if isinstance(resources, dict):
+        given = _amounts(resources.get("requests"))
+        for name, nano in _amounts(resources.get("limits")).items():
+            given.setdefault(name, total.get(name, nano))
+        total.update({name: nano for name, nano in given.items() if _is_for_pods(name)})
+
+
+def _is_for_pods(resource: str) -> bool:
+    return resource in ("cpu", "memory") or resource.startswith("hugepages-")
+
+
+def _asked(resources: object) -> _Amounts:
+    """A container's requests; a limit requests as much where no request is given."""
+    if not isinstance(resources, dict):
+        return {}
+    return {**_amounts(resources.get("limits")), **_amounts(resources.get("requests"))}
+
+
+def _amounts(given: object) -> _Amounts:
+    result: _Amounts = {}
+    if isinstance(given, dict):
+        for name, text in given.items():
+            if isinstance(text, str | int):
+                try:
+                    result[name] = nanos(text)
+                except InvalidQuantity:
+                    continue
+    return result
+
+
+def _add(total: _Amounts, more: Mapping[str, int]) -> None:
+    for name, nano in more.items():
+        total[name] = total.get(name, 0) + nano
+
+
+def _raise(total: _Amounts, least: Mapping[str, int]) -> None:
+    for name, nano in least.items():
+        if nano > total.get(name, 0):
+            total[name] = nano
+
+
+def _objects(value: Any) -> Iterator[JsonObject]:
+    if isinstance(value, list):
+        yield from (item for item in value if isinstance(item, dict))
