@@ -16,6 +16,7 @@ from starlette.types import Message
 from webhook import names
 from webhook.admission.app import admission_app
 from webhook.admission.handler import Handler, NamespaceLabels
+from webhook.admission.notice import Notice
 from webhook.errors import NotSynced
 from webhook.interception import PATH
 from webhook.policy.load import load
@@ -144,6 +145,7 @@ class Webhook:
         *,
         namespaces: NamespaceLabels | None = None,
         default_priority_class: Callable[[], str | None] = lambda: None,
+        tell: Callable[[Notice], None] = lambda _notice: None,
     ) -> None:
         self.metrics = Metrics()
         handler = Handler(
@@ -151,6 +153,7 @@ class Webhook:
             namespaces=namespaces or Known({"ml-team": {}}),
             default_priority_class=default_priority_class,
             observer=self.metrics,
+            tell=tell,
         )
         self.app: Starlette = admission_app({PATH: handler}, self.metrics)
 

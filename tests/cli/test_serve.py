@@ -435,6 +435,7 @@ def test_an_api_server_that_cannot_be_reached_is_waited_for(tmp_path: Path) -> N
         (["--policies", "p", "--cert", "c", "--key", "k", "--ca-out", "f"], "--ca-out"),
         (["--policies", "p", "--cert", "c", "--key", "k", "--name", "n"], "--name"),
         (["--policies", "p", "--self-signed", "--kubeconfig", "k", "--namespaces", "n"], "both"),
+        (["--policies", "p", "--self-signed", "--events", "--namespaces", "n"], "--events"),
         (["--policies", "p", "--self-signed", "--port", "65536"], "65536"),
         (["--policies", "p", "--self-signed", "--grace", "-1"], "--grace"),
         (["--policies", "p", "--self-signed", "--max-in-flight", "0"], "--max-in-flight"),

@@ -22,6 +22,7 @@ from webhook.errors import InvalidPod, InvalidReview, InvalidRun, NotSynced
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from webhook.admission.decision import Decision
     from webhook.admission.foreseen import Group, Pods
     from webhook.admission.handler import NamespaceLabels
     from webhook.placement.shapes import JsonObject
@@ -81,6 +82,7 @@ class Foresight:
 
     `pods_of` finds the pods that a workload makes, and raises InvalidRun if it can make none.
     `reaches`, of a pod's labels and its namespace's: whether such a pod would come to us at all.
+    `unplaceable`, of a pod as it came and what was decided: why no node could admit it, if none.
     The rest is as the Handler's, which will decide on the pods.
     """
 
@@ -93,6 +95,7 @@ class Foresight:
         pods_of: Callable[[JsonObject], Sequence[Pods]],
         observer: Observer,
         reaches: Callable[[Mapping[str, str], Mapping[str, str]], bool] = lambda _pod, _space: True,
+        unplaceable: Callable[[JsonObject, Decision, PolicySet], str] = lambda *_: "",
         default_toleration_seconds: Mapping[str, int] = DEFAULT_TOLERATION_SECONDS,
         clock: Callable[[], float] = time.perf_counter,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -104,6 +107,7 @@ class Foresight:
         self._pods_of = pods_of
         self._observer = observer
         self._reaches = reaches
+        self._unplaceable = unplaceable
         self._default_toleration_seconds = default_toleration_seconds
         self._clock = clock
         self._now = now
@@ -144,8 +148,8 @@ class Foresight:
         facts = await self._facts(workload.namespace)
         until = self._clock() + self._budget / 2
         found: list[Group] = []
-        judge = partial(self._fate, facts, {})
         for pods in templates[:MOST_TEMPLATES]:
+            judge = partial(self._fate, facts, {})
             for _ in look(pods, judge, found):
                 # Pods that are created meanwhile come first: nobody waits for a warning.
                 await asyncio.sleep(0)
@@ -195,8 +199,10 @@ class Foresight:
         if not self._reaches(arrival.pod["metadata"].get("labels") or {}, facts.labels):
             return Fate()
         decision = decide(arrival, facts.policies, facts.cluster)
-        said = tuple(warnings(arrival.pod, decision))
-        return Fate("" if decision.allowed else decision.reason, said)
+        said = warnings(arrival.pod, decision)
+        if no_node := self._unplaceable(arrival.pod, decision, facts.policies):
+            said.append(no_node)
+        return Fate("" if decision.allowed else decision.reason, tuple(said))
 
 
 def _read(body: bytes) -> _Workload:

@@ -12,6 +12,7 @@ from webhook.admission import audit, review
 from webhook.admission.advice import warnings
 from webhook.admission.arrival import DEFAULT_TOLERATION_SECONDS, Arrival, Cluster
 from webhook.admission.engine import decide
+from webhook.admission.notice import of_rejection
 from webhook.admission.stamp import HASH_LENGTH
 from webhook.errors import InvalidPod, InvalidReview, NotSynced
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from webhook.admission.decision import Audited, Decision
+    from webhook.admission.notice import Notice
     from webhook.admission.review import PodRequest
     from webhook.policy.policy_set import PolicySet
 
@@ -96,7 +98,8 @@ class Handler:
 
     `policies` gives the set that serves, None before there is one. `default_priority_class` gives
     the cluster's, None if it has none, and raises NotSynced while that is not known. `clock` is
-    for how long a decision took, `now` for when it was made: exceptions end.
+    for how long a decision took, `now` for when it was made: exceptions end. `tell` gets what the
+    owner of a pod is to be told, and neither waits nor raises.
     """
 
     def __init__(
@@ -109,6 +112,7 @@ class Handler:
         default_toleration_seconds: Mapping[str, int] = DEFAULT_TOLERATION_SECONDS,
         clock: Callable[[], float] = time.perf_counter,
         now: Callable[[], datetime] = _now,
+        tell: Callable[[Notice], None] = lambda _notice: None,
     ) -> None:
         self._policies = policies
         self._namespaces = namespaces
@@ -117,6 +121,7 @@ class Handler:
         self._default_toleration_seconds = default_toleration_seconds
         self._clock = clock
         self._now = now
+        self._tell = tell
 
     async def handle(self, body: bytes) -> Reply:
         """The answer to the body of one POST. Raises nothing."""
@@ -173,6 +178,9 @@ class Handler:
             self._observer.decided(_audited_result(decision), decision.audited.policies)
             for policy, (outcome, _) in _outcomes(decision.audited).items():
                 self._observer.audited(policy, request.namespace, outcome)
+        notice = of_rejection(request.pod, request.namespace, decision)
+        if notice and not request.dry_run:
+            self._tell(notice)
         level = _level(decision)
         if _logger.isEnabledFor(level):
             seconds = self._clock() - began

@@ -40,6 +40,7 @@ def command(
     max_connections: int,
     poll_interval: float,
     default_toleration_seconds: int,
+    events: bool,
     log_level: str,
 ) -> None:
     """Serve the mutating admission webhook for pods.
@@ -112,6 +113,7 @@ def command(
         max_connections=max_connections,
         poll_interval=poll_interval,
         default_toleration_seconds=default_toleration_seconds,
+        events=events,
     )
     if not serving.run(settings):
         sys.exit(1)

@@ -187,6 +187,12 @@ _OPTIONS: Final = (
         "word: its --default-not-ready-toleration-seconds.",
     ),
     click.option(
+        "--events",
+        is_flag=True,
+        help="Write an Event on the workload whose pod is refused, or finds no node: at most one "
+        "for each reason and hour. Needs the right to create Events in every namespace.",
+    ),
+    click.option(
         "--log-level",
         type=click.Choice(["debug", "info", "warning", "error"]),
         default="info",

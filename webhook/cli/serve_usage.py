@@ -29,6 +29,8 @@ def check_usage(given: Mapping[str, Any]) -> None:
     for parameter, option in _WATCHED.items():
         if given[parameter] and given["cluster_file"]:
             raise click.UsageError(f"{option} is watched in a cluster: not with --namespaces")
+    if given["events"] and given["cluster_file"]:
+        raise click.UsageError("--events are written to a cluster: not with --namespaces")
     most, in_flight = given["max_connections"], given["max_in_flight"]
     if most <= in_flight:
         raise click.UsageError(

@@ -27,6 +27,7 @@ from webhook.server.health import health_app
 from webhook.server.limit import InFlightLimit
 from webhook.server.listener import bind, serve
 from webhook.server.metrics import Metrics
+from webhook.server.notices import Notices
 from webhook.server.tls import ServerTls
 from webhook.validating import WORKLOADS_PATH
 
@@ -65,6 +66,7 @@ class Settings:
     max_connections: int
     poll_interval: float
     default_toleration_seconds: int
+    events: bool
 
 
 def run(settings: Settings) -> bool:
@@ -108,12 +110,14 @@ async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -
         )
         seconds = settings.default_toleration_seconds
         tolerated = {names.TAINT_NOT_READY: seconds, names.TAINT_UNREACHABLE: seconds}
+        notices = Notices(home.client, metrics.event_came_to) if home and settings.events else None
         handler = Handler(
             policies=policies.current,
             namespaces=facts.namespaces,
             default_priority_class=facts.default_priority_class,
             default_toleration_seconds=tolerated,
             observer=metrics,
+            tell=notices.tell if notices else lambda _notice: None,
         )
         foresight = Foresight(
             policies=policies.current,
@@ -162,6 +166,7 @@ async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -
                     *clients.background,
                     *handshakes.background,
                     *facts.background,
+                    *((notices.run,) if notices else ()),
                 ),
             )
 

@@ -9,6 +9,7 @@ from prometheus_client import Counter, Gauge, Histogram
 
 from webhook.server.crowd import Reason
 from webhook.server.exposition import Exposition
+from webhook.server.notices import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -94,6 +95,12 @@ class Metrics(Exposition):
             "Warnings given to those who wrote workloads, of what their pods will meet.",
             registry=self.registry,
         )
+        self._events = Counter(
+            "fairlead_events",
+            "Events on workloads: written, repeated within the hour, dropped (too many) or failed.",
+            ["outcome"],
+            registry=self.registry,
+        )
         self._policy_set = self._gauge(
             "fairlead_policy_set_info", "The policy set that serves, by its hash; always 1.", "hash"
         )
@@ -131,6 +138,8 @@ class Metrics(Exposition):
             # A series that starts at its first event hides that event from rate().
             self._reloads.labels(outcome)
             self._certificates.labels(outcome)
+        for event in get_args(Outcome):
+            self._events.labels(event)
         for reason in get_args(Reason):
             self._connections_ended.labels(reason)
 
@@ -174,6 +183,10 @@ class Metrics(Exposition):
     def warned_of_workload(self, warnings: int) -> None:
         """Count so many warnings that were given on one workload."""
         self._workload_warnings.inc(warnings)
+
+    def event_came_to(self, outcome: Outcome) -> None:
+        """Count one Event that was to be written on a workload, by what became of it."""
+        self._events.labels(outcome).inc()
 
     def engine_failed(self) -> None:
         """Count one decision that ended in an exception."""

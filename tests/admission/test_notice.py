@@ -1,0 +1,96 @@
+"""What the workload that owns a pod is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.admission.reviews import POOL, SPOT, Json, Webhook, pod, policy_set, review
+from webhook.admission.notice import NO_NODE, REJECTED, Notice, Owner, of_no_node, owner_of
+
+JOB = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u1", "controller": True}
+OWNER = Owner("batch/v1", "Job", "train", "u1")
+ELSEWHERE = {"nodeSelector": {"pool": "other"}}
+
+
+def owned(*owners: object, **spec: Any) -> Json:
+    """A pod of a run with these owners."""
+    made = pod(**spec)
+    made["metadata"]["ownerReferences"] = list(owners)
+    return made
+
+
+def told(made: Json, policies: str = POOL, **request: object) -> list[Notice]:
+    """What is told when this pod comes."""
+    notices: list[Notice] = []
+    Webhook(policy_set(policies), tell=notices.append).post(review(made, **request))
+    return notices
+
+
+def test_the_owner_of_a_rejected_pod_is_told() -> None:
+    """By which policy, and what to change: its controller's own Event does not say that."""
+    (notice,) = told(owned(JOB, **ELSEWHERE))
+    assert notice[:3] == ("ml-team", OWNER, REJECTED)
+    assert notice.message == (
+        "policy pool-required: requirements.nodeSelector[pool]: must be 'experiments'; the pod "
+        "says 'other'. Change the pod template of Job train, or ask your admin to change policy "
+        "pool-required or for a PlacementException."
+    )
+
+
+def test_a_pod_that_is_admitted_tells_nobody() -> None:
+    """Nor one that is rejected only under Audit."""
+    assert told(owned(JOB)) == []
+    audited = POOL.replace("spec:\n", "spec:\n  enforcement: Audit\n")
+    assert told(owned(JOB, **ELSEWHERE), audited) == []
+    assert told(owned(JOB), SPOT) == []
+
+
+def test_a_pod_without_a_controller_tells_nobody() -> None:
+    """Whoever made it by hand has the refusal itself."""
+    assert told(pod(**ELSEWHERE)) == []
+    assert told(owned({**JOB, "controller": False}, **ELSEWHERE)) == []
+
+
+def test_a_dry_run_tells_nobody() -> None:
+    """It may have no effect: the entries of the configuration promise it."""
+    assert told(owned(JOB, **ELSEWHERE), dryRun=True) == []
+
+
+def test_a_pod_that_asks_for_what_there_is_not_tells_what_to_change() -> None:
+    """No policy is to blame then."""
+    made = owned(JOB)
+    made["metadata"]["annotations"] = {"fairlead.dev/capacity": "nowhere=Constrain"}
+    (notice,) = told(made)
+    assert "nowhere" in notice.message
+    assert notice.message.endswith(". Change the pod template of Job train.")
+
+
+@pytest.mark.parametrize(
+    "owner",
+    [{}, {"controller": True}, {**JOB, "uid": ""}, {**JOB, "name": 1}, "Job", None],
+)
+def test_what_is_no_owner_reference_is_nobody(owner: object) -> None:
+    """Pods of any shape come here."""
+    assert owner_of(owned(owner)) is None
+
+
+def test_owners_of_any_shape_are_read() -> None:
+    """The controller is one of several."""
+    assert owner_of({"metadata": {"ownerReferences": "x"}}) is None
+    assert owner_of(owned({**JOB, "controller": False, "name": "other"}, JOB)) == OWNER
+
+
+def test_a_long_reason_leaves_room_for_the_cure() -> None:
+    """What the pod says may be long, and a message has an end."""
+    (notice,) = told(owned(JOB, nodeSelector={"pool": "x" * 2000}))
+    assert len(notice.message) <= 1024
+    assert notice.message.endswith("for a PlacementException.")
+
+
+def test_a_pod_without_a_node_has_a_reason_of_its_own() -> None:
+    """It is admitted, and waits: no controller says anything of it."""
+    notice = of_no_node(owned(JOB), "ml", "fairlead: 0 of 37 nodes: pool=ml matches 12")
+    assert notice == Notice("ml", OWNER, NO_NODE, "0 of 37 nodes: pool=ml matches 12")
+    assert of_no_node(pod(), "ml", "0 of 37 nodes") is None

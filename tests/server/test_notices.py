@@ -1,0 +1,213 @@
+"""Events on workloads: one for each reason and hour, whoever writes it, and never in the way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from webhook.admission.notice import NO_NODE, REJECTED, Notice, Owner
+from webhook.errors import ClusterError
+from webhook.server.notices import BURST, EVERY, LONGEST, WAITING, Notices
+
+Json = dict[str, Any]
+NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
+OWNER = Owner("batch/v1", "Job", "train", "u1")
+
+
+def notice(
+    uid: str = "u1", *, reason: str = REJECTED, namespace: str = "ml", name: str = "train"
+) -> Notice:
+    """What is told of a Job."""
+    return Notice(namespace, Owner("batch/v1", "Job", name, uid), reason, "policy p: no")
+
+
+class Server:
+    """Where Events are created: one name only once, as the API server does."""
+
+    def __init__(self) -> None:
+        self.events: dict[str, Json] = {}
+        self.error: Exception | None = None
+
+    async def create(self, path: str, body: Mapping[str, Any]) -> Json:
+        """Create an Event."""
+        if self.error:
+            raise self.error
+        key = f"{path}/{body['metadata']['name']}"
+        if key in self.events:
+            raise ClusterError("taken", status=409, reason="AlreadyExists")
+        self.events[key] = dict(body)
+        return self.events[key]
+
+
+class Replica:
+    """One webhook's notices; `now` may be set, and `outcomes` says what became of each."""
+
+    def __init__(self, server: Server) -> None:
+        self.now = NOON
+        self.outcomes: list[str] = []
+        self.notices = Notices(server, self.outcomes.append, now=lambda: self.now)
+
+    async def tells(self, *told: Notice) -> None:
+        """Tell these, and wait until all of them are written or lost."""
+        for each in told:
+            self.notices.tell(each)
+        task = asyncio.create_task(self.notices.run())
+        await self.notices.flushed()
+        task.cancel()
+
+
+def played(play: Callable[[Server, Replica], Awaitable[None]]) -> tuple[Server, Replica]:
+    """What there is after the play."""
+    server = Server()
+    replica = Replica(server)
+
+    async def main() -> None:
+        await play(server, replica)
+
+    asyncio.run(main())
+    return server, replica
+
+
+def test_an_event_is_found_by_the_workload_that_it_is_about() -> None:
+    """`kubectl describe` asks by kind, name and uid."""
+    server, _ = played(lambda _, replica: replica.tells(notice()))
+    ((path, event),) = server.events.items()
+    assert path == f"/api/v1/namespaces/ml/events/{event['metadata']['name']}"
+    assert event == {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": event["metadata"]["name"], "namespace": "ml"},
+        "involvedObject": {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "namespace": "ml",
+            "name": "train",
+            "uid": "u1",
+        },
+        "type": "Warning",
+        "reason": "PlacementRejected",
+        "message": "policy p: no",
+        "source": {"component": "fairlead-webhook"},
+        "reportingComponent": "fairlead-webhook",
+        "reportingInstance": "fairlead-webhook",
+        "count": 1,
+        "firstTimestamp": "2026-01-02T12:00:00Z",
+        "lastTimestamp": "2026-01-02T12:00:00Z",
+    }
+
+
+def test_the_same_is_told_once_an_hour() -> None:
+    """However often a controller tries."""
+
+    async def play(_: Server, replica: Replica) -> None:
+        await replica.tells(notice(), notice())
+        replica.now = NOON + timedelta(minutes=59)
+        await replica.tells(notice())
+        replica.now = NOON + timedelta(hours=1)
+        await replica.tells(notice())
+
+    server, replica = played(play)
+    assert len(server.events) == 2
+    assert sorted(replica.outcomes) == ["repeated", "repeated", "written", "written"]
+
+
+def test_replicas_write_one_event() -> None:
+    """And a process that has started anew writes none of what was written before."""
+
+    async def play(server: Server, replica: Replica) -> None:
+        await replica.tells(notice())
+        other = Replica(server)
+        await other.tells(notice())
+        assert other.outcomes == ["repeated"]
+
+    assert len(played(play)[0].events) == 1
+
+
+def test_other_reasons_and_other_workloads_have_events_of_their_own() -> None:
+    """A Job that was made anew is another one."""
+    told = notice(), notice(reason=NO_NODE), notice("u2"), notice("u3", namespace="other")
+    server, replica = played(lambda _, replica: replica.tells(*told))
+    assert len(server.events) == 4
+    assert replica.outcomes == ["written"] * 4
+
+
+def test_what_could_not_be_written_is_tried_at_the_next_pod() -> None:
+    """The API server may be away for a moment, and controllers try again."""
+
+    async def play(server: Server, replica: Replica) -> None:
+        server.error = ClusterError("away", status=503)
+        await replica.tells(notice())
+        server.error = None
+        await replica.tells(notice())
+
+    server, replica = played(play)
+    assert replica.outcomes == ["failed", "written"]
+    assert len(server.events) == 1
+
+
+def test_a_bug_stops_nothing() -> None:
+    """The process decides on pods, which matters more."""
+
+    async def play(server: Server, replica: Replica) -> None:
+        server.error = ValueError("a bug")
+        await replica.tells(notice(), notice("u2"))
+
+    assert played(play)[1].outcomes == ["failed", "failed"]
+
+
+def test_one_namespace_cannot_take_all_events() -> None:
+    """Whoever makes Jobs by the thousand has some Events at once, then one at a time."""
+
+    async def play(_: Server, replica: Replica) -> None:
+        await replica.tells(*(notice(f"u{number}") for number in range(BURST + 5)))
+        assert replica.outcomes.count("dropped") == 5
+        await replica.tells(notice("v", namespace="other"))
+        assert replica.outcomes[-1] == "written"
+        replica.now = NOON + timedelta(seconds=EVERY + 0.1)
+        await replica.tells(notice("w"))
+
+    server, replica = played(play)
+    assert replica.outcomes[-1] == "written"
+    assert len(server.events) == BURST + 2
+
+
+def test_nobody_waits_for_an_api_server_that_is_away() -> None:
+    """What comes while too much waits is dropped, and counted."""
+
+    async def play(_: Server, replica: Replica) -> None:
+        for number in range(WAITING + 3):
+            replica.notices.tell(notice(f"u{number}", namespace=f"n{number}"))
+
+    _, replica = played(play)
+    assert replica.outcomes == ["dropped"] * 3
+
+
+@pytest.mark.parametrize(
+    ("name", "begin"),
+    [
+        ("train", "train."),
+        ("a" * 253, "a" * 200 + "."),
+        ("a" * 199 + "-b", "a" * 199 + "."),
+        ("Team:Train", "workload."),
+        ("/x", "workload."),
+    ],
+)
+def test_an_event_s_name_is_one_whatever_its_owner_is_called(name: str, begin: str) -> None:
+    """An owner reference may say anything."""
+    server, _ = played(lambda _, replica: replica.tells(notice(name=name)))
+    (event,) = server.events.values()
+    assert event["metadata"]["name"].startswith(begin)
+    assert len(event["metadata"]["name"]) <= 253
+    assert event["involvedObject"]["name"] == name
+
+
+def test_a_long_message_is_cut() -> None:
+    """The API server refuses more than 1,024 characters."""
+    told = notice()._replace(message="x" * 5000)
+    server, _ = played(lambda _, replica: replica.tells(told))
+    (event,) = server.events.values()
+    assert len(event["message"]) == LONGEST

@@ -1,0 +1,68 @@
+"""What the workload that owns a pod is told, when the pod is refused or finds no node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from webhook.admission.decision import Decision
+    from webhook.placement.shapes import JsonObject
+
+REJECTED: Final = "PlacementRejected"
+NO_NODE: Final = "NoNode"
+_PREFIX: Final = "fairlead: "
+# What of the reason is quoted, so that the cure is not cut off.
+_QUOTED: Final = 700
+
+
+class Owner(NamedTuple):
+    """The controller of a pod, as the pod refers to it."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+
+
+class Notice(NamedTuple):
+    """What is to be said of an owner, in its namespace; `reason` is one word for it."""
+
+    namespace: str
+    owner: Owner
+    reason: str
+    message: str
+
+
+def owner_of(pod: JsonObject) -> Owner | None:
+    """The controller among the pod's owners; None for a pod that somebody has made by hand."""
+    owners = pod["metadata"].get("ownerReferences")
+    for each in owners if isinstance(owners, list) else ():
+        if isinstance(each, dict) and each.get("controller") is True:
+            found = [each.get(key) for key in ("apiVersion", "kind", "name", "uid")]
+            texts = [text for text in found if isinstance(text, str) and text]
+            return Owner(*texts) if len(texts) == len(found) else None
+    return None
+
+
+def of_rejection(pod: JsonObject, namespace: str, decision: Decision) -> Notice | None:
+    """That the pod is refused, by which policy, and what helps; None if there is nobody to tell."""
+    owner = None if decision.allowed else owner_of(pod)
+    if owner is None:
+        return None
+    by = decision.rejected_by
+    cure = f"Change the pod template of {owner.kind} {owner.name}"
+    if by:
+        policies = f"{'policies' if len(by) > 1 else 'policy'} {', '.join(by)}"
+        cure += f", or ask your admin to change {policies} or for a PlacementException"
+    return Notice(namespace, owner, REJECTED, f"{_quoted(decision.reason)}. {cure}.")
+
+
+def of_no_node(pod: JsonObject, namespace: str, why: str) -> Notice | None:
+    """That no node admits the pod as it is now, and which condition shuts most of them out."""
+    owner = owner_of(pod)
+    return None if owner is None else Notice(namespace, owner, NO_NODE, _quoted(why))
+
+
+def _quoted(text: str) -> str:
+    said = text.removeprefix(_PREFIX)
+    return said if len(said) <= _QUOTED else f"{said[: _QUOTED - 1]}…"
