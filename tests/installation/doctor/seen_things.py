@@ -8,6 +8,7 @@ from typing import Any
 
 from certs.authority import new_authority
 from certs.issue import Names, issue_server
+from webhook import validating
 from webhook.installation.doctor.seen import Seen
 from webhook.installation.probe import Probe
 from webhook.interception import webhooks
@@ -32,6 +33,12 @@ def configuration(**changes: Any) -> Json:
         "creationTimestamp": "2026-02-01T00:00:00Z",
     }
     return {"metadata": metadata, "webhooks": [{**each, **changes} for each in entries]}
+
+
+def judging(*, policies: bool = True, **changes: Any) -> Json:
+    """The validating configuration, each entry with these changes."""
+    entries = validating.webhooks(ca_bundle=AUTHORITY.certificate, policies=policies)
+    return {"webhooks": [{**each, **changes} for each in entries]}
 
 
 def deployment(name: str, replicas: int, image: str = "fairlead:0.1.0", **status: Any) -> Json:
@@ -62,6 +69,7 @@ def seen(**changes: Any) -> Seen:
         },
         "endpoints": [True, True, True],
         "configuration": configuration(),
+        "judging": judging(policies=False),
         "serving": {"tls.crt": LEAF.certificate, "ca.crt": AUTHORITY.certificate},
         "leader": "fairlead-controller-1",
         "policies": {},

@@ -14,6 +14,7 @@ from tests.installation.doctor.seen_things import (
     bundle,
     configuration,
     days,
+    judging,
     seen,
 )
 from webhook import names
@@ -81,10 +82,10 @@ def test_a_bundle_that_vouches_for_nothing_is_an_error(text: str | None) -> None
 def test_a_bundle_of_several_authorities_needs_one_that_vouches() -> None:
     """So it is while they change."""
     other = new_authority("other", NOW).certificate
-    found = configuration()
-    for entry in found["webhooks"]:
+    found, judged = configuration(), judging()
+    for entry in (*found["webhooks"], *judged["webhooks"]):
         entry["clientConfig"]["caBundle"] = bundle(other + AUTHORITY.certificate)
-    assert list(trust(seen(configuration=found))) == []
+    assert list(trust(seen(configuration=found, judging=judged))) == []
 
 
 def test_a_webhook_elsewhere_has_its_own_certificates() -> None:

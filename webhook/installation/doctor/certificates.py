@@ -85,9 +85,10 @@ def certificates(seen: Seen) -> Iterator[Finding]:
 
 
 def trust(seen: Seen) -> Iterator[Finding]:
-    """Each entry of the webhook configuration has the same bundle, and it vouches for the leaf."""
+    """Each entry of the configurations has the same bundle, and it vouches for the leaf."""
     cures = _cures(seen)
-    behind = [each for each in seen.entries if "service" in each["clientConfig"]]
+    entries = [*seen.entries, *seen.judging_entries]
+    behind = [each for each in entries if "service" in each["clientConfig"]]
     texts: dict[str, str] = {}
     for entry in behind:
         text = entry["clientConfig"].get("caBundle") or ""

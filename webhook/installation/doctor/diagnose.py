@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from webhook.installation.doctor import (
     certificates,
     interception,
+    judgement,
     pods,
     policies,
     programs,
@@ -45,6 +46,8 @@ CHECKS: Final = (
     Check("trust", certificates.trust),
     Check("leader", programs.leader),
     Check("policies", policies.policies),
+    Check("judgement", judgement.judgement),
+    Check("policies left behind", judgement.left_behind),
     Check("unplaced pods", pods.unplaced),
     Check("namespaces", interception.marked_namespaces),
     Check("versions", programs.versions),

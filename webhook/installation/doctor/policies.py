@@ -37,8 +37,8 @@ _IN_CONFIG_MAP = _Place(
     _CONFIG_MAP,
     load,
     f"there is no {_CONFIG_MAP}: pods of the webhook cannot start",
-    "fairlead install --policies DIR",
-    "mend it, then fairlead check DIR and fairlead install --policies DIR",
+    "fairlead install --policies-from-files --policies DIR",
+    "mend it, then fairlead check DIR and fairlead install --policies-from-files --policies DIR",
     "fairlead check DIR",
     "fairlead check tells them all",
 )

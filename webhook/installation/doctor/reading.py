@@ -19,11 +19,22 @@ from webhook.installation.doctor.seen import (
     Seen,
     takes_policies_from_cluster,
 )
-from webhook.installation.kinds import CONFIGURATION, CRD, GUARD_BINDING, key, key_of
+from webhook.installation.from_files import from_files
+from webhook.installation.kinds import (
+    CONFIGURATION,
+    CRD,
+    GUARD_BINDING,
+    VALIDATING,
+    in_order,
+    key,
+    key_of,
+)
 from webhook.installation.overlays import objects_of
-from webhook.installation.probe import probe
+from webhook.installation.policy_plan import is_read
+from webhook.installation.probe import probe, probe_policy
 from webhook.kube.named import data_of
 from webhook.kube.policy_objects import read_objects
+from webhook.validating import POLICIES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
@@ -59,6 +70,9 @@ class Reader:
             "the webhook configuration",
             key_of(CONFIGURATION, names.WEBHOOK_CONFIGURATION).path,
         )
+        judging = await self._object(
+            "the validating configuration", key_of(VALIDATING, names.WEBHOOK_CONFIGURATION).path
+        )
         deployments = await self._deployments()
         known = await self._namespaces(namespaces)
         unplaced = await self._tried(
@@ -76,11 +90,14 @@ class Reader:
             endpoints=await self._endpoints(),
             configuration=configuration,
             guards=await self._guards(),
+            judging=judging,
+            refused_policies=await self._refused_policies(judging),
             serving=await self._serving(),
             leader=await self._leader(now),
             namespaces=known,
             unplaced=unplaced or (),
             policies=await self._policies(deployments),
+            left_files=await self._left_files(deployments),
             rights=[*await self._own_rights(), *await self._accounts_rights(deployments)],
             probe=await probe(self._client, namespaces[0] if namespaces else "default"),
             unread=self._unread,
@@ -157,11 +174,28 @@ class Reader:
         """The documents where the webhook has them from."""
         if takes_policies_from_cluster(deployments):
             return await self._tried("the policies", read_objects(self._client))
+        return await self._files("the policies")
+
+    async def _left_files(self, deployments: Mapping[str, Json]) -> dict[str, bytes]:
+        """The files of the ConfigMap, where it is not read."""
+        if not takes_policies_from_cluster(deployments):
+            return {}
+        found = await self._files("the ConfigMap of before") or {}
+        return {name: text for name, text in found.items() if is_read(name)}
+
+    async def _files(self, what: str) -> dict[str, bytes] | None:
         path = f"/api/v1/{_IN_NAMESPACE}/configmaps/{names.POLICIES_CONFIG_MAP}"
-        found = await self._object("the policies", path)
+        found = await self._object(what, path)
         if found is None:
             return None
         return {name: text.encode() for name, text in (found.get("data") or {}).items()}
+
+    async def _refused_policies(self, judging: Json | None) -> str:
+        """Why nobody judges a policy that is written now, if somebody should."""
+        entries = (judging or {}).get("webhooks") or ()
+        if not any(each["name"] == POLICIES and each.get("rules") for each in entries):
+            return ""
+        return await self._tried("whether policies are judged", probe_policy(self._client)) or ""
 
     async def _own_rights(self) -> list[Asked]:
         kind = "SelfSubjectAccessReview"
@@ -173,7 +207,10 @@ class Reader:
             return []
         template = deployments[names.CONTROLLER]["spec"]["template"]["spec"]
         keeps = any("--certificates" in (each.get("args") or ()) for each in template["containers"])
-        wanted = needed(objects_of("default" if keeps else "cert-manager"))
+        objects = in_order(objects_of("default" if keeps else "cert-manager"))
+        if not takes_policies_from_cluster(deployments):
+            objects = from_files(objects)
+        wanted = needed(objects.values())
         questions = [
             (account, right)
             for account, rights in wanted.items()

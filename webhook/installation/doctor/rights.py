@@ -20,6 +20,7 @@ _ADMISSION: Final = "admissionregistration.k8s.io"
 # What whoever looks after Fairlead wants to do, here and with the other commands.
 WANTED: Final = (
     Right("patch", _ADMISSION, "mutatingwebhookconfigurations", names.WEBHOOK_CONFIGURATION),
+    Right("delete", _ADMISSION, "validatingwebhookconfigurations", names.WEBHOOK_CONFIGURATION),
     Right("list", "", "pods"),
     Right("list", "", "namespaces"),
     Right("get", "", "secrets", names.SERVING_SECRET, names.NAMESPACE),

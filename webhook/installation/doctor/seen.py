@@ -57,11 +57,14 @@ class Seen:
     deployments, by name, and pods, in Fairlead's namespace.
     endpoints: of the webhook's Service, each with whether it is ready.
     configuration: the MutatingWebhookConfiguration; guards: bindings of the stamp's guard.
+    judging: the ValidatingWebhookConfiguration; refused_policies: why a policy by dry run was not
+    judged, in the API server's words, though it should have been.
     serving: certificate and bundle (PEM) of the serving Secret; never its key.
     leader: who leads the controllers; empty if nobody does.
     namespaces: labels by name. unplaced: pods of runs without a stamp, finished ones left out.
     policies: the ConfigMap's files; or the cluster's objects, by resource and name, if the webhook
     has its policies from there.
+    left_files: of the ConfigMap, where the webhook does not have its policies from there.
     unread: what could not be read, and why.
     """
 
@@ -75,11 +78,14 @@ class Seen:
     endpoints: Sequence[bool] = ()
     configuration: Json | None = None
     guards: Sequence[Json] = ()
+    judging: Json | None = None
+    refused_policies: str = ""
     serving: Mapping[str, bytes] | None = None
     leader: str = ""
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     unplaced: Sequence[Unplaced] = ()
     policies: Mapping[str, bytes] | None = None
+    left_files: Mapping[str, bytes] = field(default_factory=dict)
     rights: Sequence[Asked] = ()
     probe: Probe | None = None
     unread: Mapping[str, str] = field(default_factory=dict)
@@ -88,6 +94,11 @@ class Seen:
     def entries(self) -> Sequence[Json]:
         """The entries of the webhook configuration."""
         return (self.configuration or {}).get("webhooks") or ()
+
+    @property
+    def judging_entries(self) -> Sequence[Json]:
+        """The entries of the validating configuration."""
+        return (self.judging or {}).get("webhooks") or ()
 
     @property
     def in_cluster(self) -> bool:
