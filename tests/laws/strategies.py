@@ -142,6 +142,8 @@ def _by_pair(constraints: list[Json]) -> list[Json]:
     return list({(c["topologyKey"], c["whenUnsatisfiable"]): c for c in constraints}.values())
 
 
+# Kueue's: of what waits for its admission, and of what waits for its topology.
+GATES = (f"{names.KUEUE_PREFIX}admission", names.KUEUE_TOPOLOGY_GATE)
 CLASS_NAMES = ("spot", "on-demand", "pool-b", "old")
 
 
@@ -159,6 +161,9 @@ def pods(draw: st.DrawFn) -> Json:
         mode = draw(one("Allow", "Prefer", "Constrain", "Prevent", "None"))
         metadata["annotations"] = {names.CAPACITY: f"{draw(one(*CLASS_NAMES))}={mode}"}
     spec: Json = {"containers": [{"name": "main", "image": "i"}], "priority": 0}
+    if draw(st.integers(0, 3)) == 0:
+        labels |= {names.KUEUE_PODSET: "main", names.KUEUE_QUEUE: "q"}
+        spec |= draw(one({}, {}, *({"schedulingGates": [{"name": gate}]} for gate in GATES)))
     if draw(st.booleans()):
         spec["nodeSelector"] = draw(selectors)
     if draw(st.booleans()):
@@ -308,6 +313,8 @@ def policies(
                 {"kinds": ["job"]},
             )
         )
+    if draw(st.integers(0, 3)) == 0:
+        spec["rollout"] = {"namespaces": draw(one(["ml-*"], ["research"], ["research", "ml-team"]))}
     if draw(st.integers(0, 4)) == 0:
         spec["exclude"] = [{"podSelector": {"matchLabels": {"stage": "debug"}}}]
     chosen = draw(st.lists(one(*parts), min_size=1, max_size=2, unique=True))

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.laws import scheduler
 from tests.laws.strategies import (
     CLASSES,
+    GATES,
     MODES,
     NODE_NAMES,
     REQUIRED,
@@ -78,12 +79,12 @@ def some_node(pod: Json) -> bool:
 
 
 @lawful
-@given(pods(), policy_lists(), st.lists(nodes(), min_size=5, max_size=30))
+@given(pods(), policy_lists(), st.lists(nodes(), min_size=5, max_size=30), st.booleans())
 def test_law_1_a_patch_never_widens_placement_by_label(
-    pod: Json, policies: list[Json], some_nodes: list[Json]
+    pod: Json, policies: list[Json], some_nodes: list[Json], kueue: bool
 ) -> None:
     """Save where an override says so of that very key; required affinity is never widened."""
-    decision = decided(pod, policy_set(policies))
+    decision = decided(pod, policy_set(policies), kueue=kueue)
     after = patched(pod, decision)
     excused = excused_keys(policies)
     event(decision.result)
@@ -126,38 +127,42 @@ def test_law_2_modes_mean_what_they_say(
 
 
 @lawful
-@given(pods(), policy_lists())
-def test_law_3_deciding_on_our_own_output_gives_no_patch(pod: Json, policies: list[Json]) -> None:
+@given(pods(), policy_lists(), st.booleans())
+def test_law_3_deciding_on_our_own_output_gives_no_patch(
+    pod: Json, policies: list[Json], kueue: bool
+) -> None:
     """The API server may call twice; it also runs the Priority plugin again in between."""
     compiled = policy_set(policies)
-    decision = decided(pod, compiled)
+    decision = decided(pod, compiled, kueue=kueue)
     event(decision.result)
     assume(decision.allowed)
     after = patched(pod, decision)
     after["spec"].setdefault("priority", 10)
-    again = decided(after, compiled)
+    again = decided(after, compiled, kueue=kueue)
     assert again.allowed, again.reason
     assert not again.patch
 
 
 @lawful
-@given(pods(), policy_lists(), st.randoms(use_true_random=False))
+@given(pods(), policy_lists(), st.randoms(use_true_random=False), st.booleans())
 def test_law_4_the_order_of_documents_changes_nothing(
-    pod: Json, policies: list[Json], random: Any
+    pod: Json, policies: list[Json], random: Any, kueue: bool
 ) -> None:
     """Files and documents may come in any order."""
     shuffled = [*policies]
     random.shuffle(shuffled)
     one_way, other_way = policy_set(policies), policy_set(shuffled, reversed(CLASSES))
     assert one_way.hash == other_way.hash
-    assert decided(pod, one_way) == decided(pod, other_way)
+    assert decided(pod, one_way, kueue=kueue) == decided(pod, other_way, kueue=kueue)
 
 
 @lawful
-@given(pods(), policy_lists())
-def test_law_5_every_patch_applies_and_makes_a_valid_pod(pod: Json, policies: list[Json]) -> None:
+@given(pods(), policy_lists(), st.booleans())
+def test_law_5_every_patch_applies_and_makes_a_valid_pod(
+    pod: Json, policies: list[Json], kueue: bool
+) -> None:
     """What the API server would refuse by itself never comes of a patch."""
-    decision = decided(pod, policy_set(policies))
+    decision = decided(pod, policy_set(policies), kueue=kueue)
     assume(decision.allowed)
     spec = patched(pod, decision)["spec"]
     required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
@@ -192,10 +197,12 @@ PLACEMENT_FIELDS = {
 
 
 @lawful
-@given(pods(), policy_lists())
-def test_law_6_a_patch_reaches_placement_fields_only(pod: Json, policies: list[Json]) -> None:
+@given(pods(), policy_lists(), st.booleans())
+def test_law_6_a_patch_reaches_placement_fields_only(
+    pod: Json, policies: list[Json], kueue: bool
+) -> None:
     """Never a container, a volume, a service account; no label that was there is changed."""
-    after = patched(pod, decided(pod, policy_set(policies)))
+    after = patched(pod, decided(pod, policy_set(policies), kueue=kueue))
     assert {k: v for k, v in after["spec"].items() if k not in PLACEMENT_FIELDS} == {
         k: v for k, v in pod["spec"].items() if k not in PLACEMENT_FIELDS
     }
@@ -206,11 +213,13 @@ def test_law_6_a_patch_reaches_placement_fields_only(pod: Json, policies: list[J
 
 
 @lawful
-@given(pods(), policy_lists())
-def test_law_7_a_contradiction_is_said_not_made(pod: Json, policies: list[Json]) -> None:
+@given(pods(), policy_lists(), st.booleans())
+def test_law_7_a_contradiction_is_said_not_made(
+    pod: Json, policies: list[Json], kueue: bool
+) -> None:
     """What some node could run before is refused, or some node can run it after."""
     asked = pod["metadata"].get("annotations", {}).get(names.CAPACITY, "")
-    decision = decided(pod, policy_set(policies))
+    decision = decided(pod, policy_set(policies), kueue=kueue)
     assume(not any(mode in asked for mode in ("Constrain", "Prevent")))
     before = some_node(pod)
     event(f"{before} {decision.result}")
@@ -235,29 +244,47 @@ def lost(pod: Json) -> Json:
 
 
 @lawful
-@given(pods().map(lost), policy_lists(parts=("defaults", "overrides")))
+@given(pods().map(lost), policy_lists(parts=("defaults", "overrides")), st.booleans())
 def test_law_7_a_pod_that_was_lost_before_is_never_rejected(
-    pod: Json, policies: list[Json]
+    pod: Json, policies: list[Json], kueue: bool
 ) -> None:
     """It is warned if it still is lost afterwards."""
     assert not some_node(pod)
-    decision = decided(pod, policy_set(policies))
+    decision = decided(pod, policy_set(policies), kueue=kueue)
     assert decision.allowed
     if not some_node(patched(pod, decision)):
         assert decision.warnings
 
 
 @lawful
-@given(pods(), policy_lists(parts=("overrides",)))
-def test_law_7_a_rejection_is_of_what_no_node_can_meet(pod: Json, policies: list[Json]) -> None:
+@given(pods(), policy_lists(parts=("overrides",)), st.booleans())
+def test_law_7_a_rejection_is_of_what_no_node_can_meet(
+    pod: Json, policies: list[Json], kueue: bool
+) -> None:
     """An override that leaves some node never rejects, and a rejection names policy and field."""
     pod["metadata"].pop("annotations", None)
-    decision = decided(pod, policy_set(policies))
+    decision = decided(pod, policy_set(policies), kueue=kueue)
     event(decision.result)
     if not decision.allowed:
         assert some_node(pod)
         assert "policy p" in decision.reason
         assert "overrides." in decision.reason
+
+
+@lawful
+@given(pods(), policy_lists())
+def test_what_kueue_put_into_a_pod_stays_where_it_is_to_stay(
+    pod: Json, policies: list[Json]
+) -> None:
+    """Whatever overrides want; a pod that could run can then run nowhere but on its flavor."""
+    spec = pod["spec"]
+    gates = [gate["name"] for gate in spec.get("schedulingGates", [])]
+    assume(names.KUEUE_PODSET in pod["metadata"]["labels"] and GATES[0] not in gates)
+    assume(some_node(pod))
+    decision = decided(pod, policy_set(policies), kueue=True)
+    event(decision.result)
+    after = patched(pod, decision)["spec"]
+    assert (after.get("nodeSelector") or {}).items() >= spec.get("nodeSelector", {}).items()
 
 
 junk = st.recursive(
@@ -309,14 +336,14 @@ PROGRAM = """
 import orjson, sys
 from tests.laws.strategies import pods, policy_lists
 from tests.laws.world import decided, policy_set
-from hypothesis import given, seed, settings, HealthCheck, Phase
+from hypothesis import given, seed, settings, strategies as st, HealthCheck, Phase
 
 @seed(7)
 @settings(max_examples=150, database=None, deadline=None, phases=[Phase.generate],
           suppress_health_check=list(HealthCheck))
-@given(pods(), policy_lists())
-def run(pod, policies):
-    decision = decided(pod, policy_set(policies))
+@given(pods(), policy_lists(), st.booleans())
+def run(pod, policies, kueue):
+    decision = decided(pod, policy_set(policies), kueue=kueue)
     trace = list(map(list, decision.trace))
     out = [decision.patch, list(decision.warnings), decision.reason, trace]
     sys.stdout.buffer.write(orjson.dumps(out) + b"\\n")

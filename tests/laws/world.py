@@ -9,6 +9,7 @@ from typing import Any
 import jsonpatch
 
 from tests.laws.strategies import CLASSES
+from webhook import names
 from webhook.admission.arrival import Arrival, Cluster
 from webhook.admission.decision import Decision
 from webhook.admission.engine import decide
@@ -34,9 +35,12 @@ def policy_set(policies: Iterable[Json], classes: Iterable[Json] = CLASSES) -> P
     return PolicySet(models, compiled, content_hash(documents))
 
 
-def decided(pod: Json, policies: PolicySet, cluster: Cluster = CLUSTER) -> Decision:
-    """The decision for the pod in namespace ml-team."""
-    return decide(Arrival(pod, "ml-team", {"tier": "batch"}, "somebody"), policies, cluster)
+def decided(
+    pod: Json, policies: PolicySet, cluster: Cluster = CLUSTER, *, kueue: bool = False
+) -> Decision:
+    """The decision for the pod in namespace ml-team; `kueue`: its flavors go before overrides."""
+    labels = {"tier": "batch"} | ({names.KUEUE: names.KUEUE_KEEP} if kueue else {})
+    return decide(Arrival(pod, "ml-team", labels, "somebody"), policies, cluster)
 
 
 def patched(pod: Json, decision: Decision) -> Json:
