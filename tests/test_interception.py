@@ -106,7 +106,7 @@ def test_every_entry_is_called_for_the_creation_of_pods_alone() -> None:
     for entry in webhooks():
         (rule,) = entry["rules"]
         assert (rule["operations"], rule["resources"]) == (["CREATE"], ["pods"])
-        assert entry["sideEffects"] == "None"
+        assert entry["sideEffects"] == "NoneOnDryRun"
         assert entry["reinvocationPolicy"] == "IfNeeded"
         assert entry["failurePolicy"] == "Fail"
         assert entry["timeoutSeconds"] == 3

@@ -58,7 +58,7 @@ def webhooks(
             "matchPolicy": "Equivalent",
             "failurePolicy": failure_policy,
             "reinvocationPolicy": "IfNeeded",
-            "sideEffects": "None",
+            "sideEffects": "NoneOnDryRun",
             "timeoutSeconds": timeout_seconds,
         }
         for name, of_pod, of_namespace in _selections(chosen(sources))

@@ -195,31 +195,41 @@ def called(webhook: Served, entry: Json) -> Iterator[ssl.SSLSocket]:
 def test_the_webhook_works_with_each_of_its_rights_and_no_other(
     quiet: Installed, webhook: Served
 ) -> None:
-    """It asks for a namespace that it has not heard of, and watches all else."""
-    review = {
+    """It asks for a namespace that it has not heard of, and watches all else.
+
+    Of the Job whose pod it refuses it writes an Event.
+    """
+    job = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}
+    with called(webhook, webhooks(quiet)[0]) as connection:
+        client = http.client.HTTPConnection("webhook")
+        client.sock = connection
+        ask(client, created_in("unheard-of"))
+        asking = {"annotations": {names.CAPACITY: "nowhere=Constrain"}, "ownerReferences": [job]}
+        ask(client, created_in("default", **asking))
+    assert refused(quiet, names.WEBHOOK) == set()
+    wanted = granted(quiet, names.WEBHOOK)
+    assert used(quiet, names.WEBHOOK, wanted) == wanted
+    assert {verb for _, _, verb, _ in wanted} == {"get", "list", "watch", "create"}
+
+
+def created_in(namespace: str, **metadata: object) -> Json:
+    """The review of a pod of a run."""
+    return {
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
         "request": {
             "uid": "1",
             "operation": "CREATE",
-            "namespace": "unheard-of",
+            "namespace": namespace,
             "kind": {"group": "", "version": "v1", "kind": "Pod"},
             "resource": {"group": "", "version": "v1", "resource": "pods"},
             "userInfo": {},
             "object": {
-                "metadata": {"labels": {names.RUN: "r"}},
+                "metadata": {"labels": {names.RUN: "r"}, **metadata},
                 "spec": {"containers": [{"name": "main", "image": "none"}]},
             },
         },
     }
-    with called(webhook, webhooks(quiet)[0]) as connection:
-        client = http.client.HTTPConnection("webhook")
-        client.sock = connection
-        ask(client, review)
-    assert refused(quiet, names.WEBHOOK) == set()
-    wanted = granted(quiet, names.WEBHOOK)
-    assert used(quiet, names.WEBHOOK, wanted) == wanted
-    assert {verb for _, _, verb, _ in wanted} == {"get", "list", "watch"}
 
 
 def test_the_controller_works_with_each_of_its_rights_and_no_other(

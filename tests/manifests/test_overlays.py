@@ -191,7 +191,8 @@ def test_no_overlay_publishes_an_authority(build: Build, overlay: str) -> None:
 
 @each_overlay
 def test_only_the_controller_writes_and_secrets_have_names(build: Build, overlay: str) -> None:
-    """But for the creation of MPI keys, which cannot be named before they are there."""
+    """But for the webhook's Events, and for the creation of MPI keys, which cannot be named before
+    they are there."""
     objects = build(overlay)
     rules = {
         (role["kind"], role["metadata"]["name"]): role["rules"]
@@ -201,7 +202,9 @@ def test_only_the_controller_writes_and_secrets_have_names(build: Build, overlay
     for (_, name), each in rules.items():
         for rule in each:
             assert "*" not in [*rule["verbs"], *rule["resources"], *rule["apiGroups"]]
-            if name.startswith(names.WEBHOOK):
+            if name.startswith(names.WEBHOOK) and rule["resources"] == ["events"]:
+                assert rule["verbs"] == ["create"]
+            elif name.startswith(names.WEBHOOK):
                 assert set(rule["verbs"]) <= {"get", "list", "watch"}
             if "secrets" in rule["resources"]:
                 assert rule["verbs"] == ["create"] or rule["resourceNames"]
