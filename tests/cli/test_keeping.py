@@ -13,7 +13,7 @@ from certs.kept import Serving
 from tests.controller.certificates.memory import Memory, entry, until_waiting
 from webhook.cli.controller import command
 from webhook.cli.keeping import Certificates, condition, make_keeper
-from webhook.controller.certificates.places import mutating
+from webhook.controller.certificates.places import mutating, validating
 from webhook.controller.certificates.secrets import data_of
 from webhook.kube.writer import Writer
 
@@ -23,7 +23,8 @@ SECRET = "/api/v1/namespaces/mine/secrets/fairlead-webhook-tls"
 def test_names_that_are_given_are_in_the_leaf_beside_the_services() -> None:
     """Addresses as a certificate has them, however they were written."""
     memory = Memory()
-    memory.put(mutating("ours").path, webhooks=[entry("one", namespace="mine")])
+    for place in (mutating("ours"), validating("ours")):
+        memory.put(place.path, webhooks=[entry("one", namespace="mine")])
     settings = Certificates(1.0, ("gate.example.invalid", "198.18.0.1", "2001:DB8:0::1"))
     registry = CollectorRegistry()
     writer = cast("Writer", memory)
@@ -43,8 +44,9 @@ def test_names_that_are_given_are_in_the_leaf_beside_the_services() -> None:
         assert name in text
     assert condition(keeper).ready
     assert condition(keeper).reason.startswith("steady: nothing is due")
-    (configured,) = memory.objects[mutating("ours").path]["webhooks"]
-    assert configured["clientConfig"]["caBundle"]
+    for place in (mutating("ours"), validating("ours")):
+        (configured,) = memory.objects[place.path]["webhooks"]
+        assert configured["clientConfig"]["caBundle"]
 
 
 @pytest.mark.parametrize("name", ["", " a", "höher.example.invalid"])

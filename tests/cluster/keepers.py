@@ -23,7 +23,7 @@ from webhook.controller.certificates.endpoints import Address
 from webhook.controller.certificates.keeper import Keeper
 from webhook.controller.certificates.metrics import CertificateMetrics
 from webhook.controller.certificates.observe import Observer
-from webhook.controller.certificates.places import Installation, Place, mutating
+from webhook.controller.certificates.places import Installation, Place, both
 from webhook.controller.certificates.published import bundles
 from webhook.controller.certificates.secrets import data_of
 from webhook.kube.client import Client, connect
@@ -47,12 +47,12 @@ class Site:
 
     @classmethod
     def of(cls, plane: ControlPlane, namespace: str) -> Site:
-        """The site of a namespace; its configuration is named after it."""
-        return cls(plane, Installation(namespace, places=(mutating(f"fairlead-{namespace}"),)))
+        """The site of a namespace; its configurations are named after it."""
+        return cls(plane, Installation(namespace, places=both(f"fairlead-{namespace}")))
 
     @property
     def place(self) -> Place:
-        """Where the bundle is published."""
+        """Where the bundle is published, and there alone unless a test configures another."""
         return self.installation.places[0]
 
     @property

@@ -13,6 +13,7 @@ import pytest
 from tests.cluster.keepers import ENTRIES, Site, entry
 from tests.cluster.rooms import Json
 from webhook import names
+from webhook.controller.certificates.published import bundles
 from webhook.kube.client import connect
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
@@ -81,6 +82,23 @@ def test_the_bundle_is_all_that_it_owns(site: Site) -> None:
     bundle: Json = {".": {}, "f:name": {}, "f:clientConfig": {"f:caBundle": {}}}
     owned = {f'k:{{"name":"{name}"}}': bundle for name in ENTRIES}
     assert ours["fieldsV1"] == {"f:webhooks": owned}
+
+
+def test_what_judges_policies_is_believed_as_what_places_pods(site: Site) -> None:
+    """The validating configuration of the same name gets the same bundle, and keeps the rest."""
+    _, judging = site.installation.places
+    body = {**site.manifest(), "kind": judging.kind}
+    site.plane.api.create(judging.collection, body)
+    site.settle()
+    stored = site.plane.api.get(judging.path)
+    assert bundles(stored, site.installation) == site.published()
+    wiped = [
+        {**each, "clientConfig": body["webhooks"][0]["clientConfig"]} for each in stored["webhooks"]
+    ]
+    site.plane.api.call("PUT", judging.path, {**stored, "webhooks": wiped})
+    site.settle()
+    assert site.plane.api.get(judging.path)["webhooks"] == stored["webhooks"]
+    site.plane.api.call("DELETE", judging.path)
 
 
 def test_only_entries_that_call_our_service_get_the_bundle(site: Site) -> None:

@@ -57,7 +57,7 @@ def reader(kubectl: Kubectl, tmp_path: Path) -> Callable[..., Path]:
         kubectl("create", "role", "reader", f"--verb={verbs}", "--resource=secrets", *named)
         account = f"--serviceaccount={kubectl.namespace}:reader"
         kubectl("create", "rolebinding", "reader", "--role=reader", account)
-        configurations = "mutatingwebhookconfigurations"
+        configurations = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
         everywhere = f"reader-{kubectl.namespace}"
         kubectl("create", "clusterrole", everywhere, "--verb=get", f"--resource={configurations}")
         kubectl("create", "clusterrolebinding", everywhere, f"--clusterrole={everywhere}", account)

@@ -157,7 +157,7 @@ def test_without_rights_it_says_which_is_missing(
     lacks("get", "mutatingwebhookconfigurations")
     configurations: Json = {
         "apiGroups": ["admissionregistration.k8s.io"],
-        "resources": ["mutatingwebhookconfigurations"],
+        "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
         "resourceNames": [site.place.name],
     }
     grant_cluster(site, {**configurations, "verbs": ["get", "list", "watch"]}, "see")

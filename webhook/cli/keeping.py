@@ -13,7 +13,7 @@ from certs.rotation import Terms
 from webhook.controller.certificates.keeper import Keeper
 from webhook.controller.certificates.metrics import CertificateMetrics
 from webhook.controller.certificates.observe import Observer
-from webhook.controller.certificates.places import Installation, mutating
+from webhook.controller.certificates.places import Installation, both
 from webhook.controller.certificates.watch import watch
 from webhook.server.readiness import Condition
 
@@ -40,8 +40,8 @@ def make_keeper(
     writer: Writer,
     registry: CollectorRegistry,
 ) -> Keeper:
-    """The keeper for the installation in `namespace`, which publishes in this configuration."""
-    installation = Installation(namespace, places=(mutating(configuration),))
+    """The keeper for the installation in `namespace`, which publishes in its configurations."""
+    installation = Installation(namespace, places=both(configuration))
     return Keeper(
         Observer(client, installation),
         writer,

@@ -88,7 +88,7 @@ def test_the_authority_is_read_last() -> None:
     begun = stage()
     virtual_time.run(begun.keeper().look())
     read = [path for verb, path in begun.memory.calls if verb in ("get", "list")]
-    assert len(read) == 4
+    assert len(read) == 5
     assert set(read[:2]) == {CONFIGURATION, SLICES}
     assert read[2:] == [SERVING, AUTHORITY]
 

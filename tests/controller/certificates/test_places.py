@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webhook.controller.certificates.places import Installation, mutating
+from webhook.controller.certificates.places import Installation, both, mutating, validating
 
 
 def test_an_installation_is_that_of_the_manifests_unless_told_otherwise() -> None:
@@ -13,7 +13,7 @@ def test_an_installation_is_that_of_the_manifests_unless_told_otherwise() -> Non
     )
     assert installation.secret(installation.serving).endswith("/fairlead-webhook-tls")
     assert installation.server_name == "fairlead-webhook.fairlead-system.svc"
-    assert installation.places == (mutating("fairlead"),)
+    assert installation.places == (mutating("fairlead"), validating("fairlead"))
 
 
 def test_a_place_has_the_path_of_its_kind() -> None:
@@ -22,3 +22,5 @@ def test_a_place_has_the_path_of_its_kind() -> None:
     group = "/apis/admissionregistration.k8s.io/v1"
     assert place.collection == f"{group}/mutatingwebhookconfigurations"
     assert place.path == f"{place.collection}/mine"
+    assert validating("mine").path == f"{group}/validatingwebhookconfigurations/mine"
+    assert both("mine") == (mutating("mine"), validating("mine"))

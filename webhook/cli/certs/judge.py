@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # A controller looks once a minute. This leaves one time to start.
 OVERDUE: Final = timedelta(hours=1)
 CERT_MANAGER: Final = "cert-manager.io/certificate-name"
+_OF_PODS: Final = "MutatingWebhookConfiguration "
 _KEEPER: Final = "Is a controller running with --certificates? Its log says why it does not"
 
 
@@ -73,10 +74,14 @@ def _life(what: str, certificate: x509.Certificate, now: datetime) -> Iterator[s
 
 
 def _published(sight: Sight) -> Iterator[str]:
-    for name, seen in sight.configurations.items():
+    # Without the validating one nothing fails: whether it is meant to be there, the doctor says.
+    pods = {
+        name: seen for name, seen in sight.configurations.items() if name.startswith(_OF_PODS)
+    }
+    for name, seen in pods.items():
         if seen.raw is None and not seen.hidden:
             yield f"there is no {name}: no pod is sent to the webhook"
-    if not sight.published and all(seen.raw for seen in sight.configurations.values()):
+    if not sight.published and all(seen.raw for seen in pods.values()):
         yield f"no webhook calls the Service {sight.installation.service} of this namespace"
     authority, serving = sight.kept_authority, sight.kept_serving
     wanted = authority.bundle if authority else serving.bundle if serving else b""

@@ -35,6 +35,16 @@ def mutating(name: str) -> Place:
     return Place("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", name)
 
 
+def validating(name: str) -> Place:
+    """The ValidatingWebhookConfiguration of this name."""
+    return Place("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", name)
+
+
+def both(name: str) -> tuple[Place, ...]:
+    """The configurations of this name, of either kind: an installation's are called the same."""
+    return (mutating(name), validating(name))
+
+
 @dataclass(frozen=True, slots=True)
 class Installation:
     """The objects of one installation, by name.
@@ -47,7 +57,7 @@ class Installation:
     service: str = names.WEBHOOK
     authority: str = names.AUTHORITY_SECRET
     serving: str = names.SERVING_SECRET
-    places: tuple[Place, ...] = (mutating(names.WEBHOOK_CONFIGURATION),)
+    places: tuple[Place, ...] = both(names.WEBHOOK_CONFIGURATION)
     port: str = "https"
 
     @property
