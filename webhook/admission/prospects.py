@@ -101,7 +101,7 @@ class Prospects:
         decision: Decision,
         policies: PolicySet,
     ) -> str:
-        if on_demand.makers(final, policies.classes.values(), self.groups.values):
+        if on_demand.makers(final, policies.classes.values(), self.groups):
             return ""
         groups = self.groups.of(final)
         conditions = demands(own, final, decision, policies)

@@ -81,21 +81,17 @@ class NodeGroups:
             entry = self._nodes[name] = _Entry(node, _closed(node))
             self._count(entry, 1)
 
-    def of(self, pod: PodPlacement) -> Collection[Alike]:
-        """The groups that this pod can tell apart, by what it asks of labels and names."""
+    def of(self, pod: PodPlacement, also: Iterable[str] = ()) -> Collection[Alike]:
+        """The groups that this pod can tell apart, by what it asks of labels and names.
+
+        Those with different values of the labels `also` are told apart too.
+        """
         terms = pod.required or ()
-        asked = {*pod.node_selector, *node_affinity.keys(terms)}
+        asked = {*pod.node_selector, *node_affinity.keys(terms), *also}
         keys = {key for key in asked if key in self._label_keys}
         if pod.node_name or any(term.get("matchFields") for term in terms):
             keys.add(_NAME)
         return self._grouping(tuple(sorted(keys))).values()
-
-    def values(self, key: str) -> Collection[str]:
-        """The values that nodes have of a label."""
-        if key not in self._label_keys:
-            return ()
-        groups = self._grouping((key,)).values()
-        return {value for each in groups if (value := each.node.labels.get(key)) is not None}
 
     def _grouping(self, keys: _Keys) -> dict[_Key, Alike]:
         found = self._groupings.pop(keys, None)

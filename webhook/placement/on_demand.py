@@ -2,93 +2,111 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook import names
 from webhook.placement import label_values, node_affinity
-from webhook.placement.tolerations import untolerated
+from webhook.placement.tolerations import passing, untolerated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from webhook.placement.capacity import CapacityClass
+    from webhook.placement.node_groups import NodeGroups
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import Requirement, Taint, Term
 
-# Of each node that is made, in whatever values its maker has.
-_WELL_KNOWN: Final = ("topology.kubernetes.io/", "node.kubernetes.io/", "failure-domain.beta.")
-# Of terms that would have to be looked at; of more than that it is taken that one can be met.
-_MOST_PAIRS: Final = 2048
-_OF_EVERY_NODE: Final = frozenset((names.OS_LABEL, "kubernetes.io/arch"))
+# Labels that every node gets, with whatever values its maker has.
+_WELL_KNOWN: Final = (
+    "topology.kubernetes.io/",
+    "node.kubernetes.io/",
+    "failure-domain.beta.kubernetes.io/",
+    "beta.kubernetes.io/",
+    names.OS_LABEL,
+    "kubernetes.io/arch",
+)
+# Looks at a term beside a shape; where there would be more, it is taken that one can be met.
+_MOST_LOOKS: Final = 10_000
 
 
-def makers(
-    pod: PodPlacement,
-    classes: Iterable[CapacityClass],
-    values: Callable[[str], Collection[str]],
-) -> list[str]:
+class _Model(NamedTuple):
+    """What nodes that are made look like, but for what the class's shapes say of labels."""
+
+    labels: Mapping[str, str]
+    taints: Sequence[Taint]
+
+
+def makers(pod: PodPlacement, classes: Iterable[CapacityClass], groups: NodeGroups) -> list[str]:
     """The names of the autoscaled classes that could make a node for the pod, sorted.
 
-    A class speaks for the labels that it names. Any other label that the pod demands has to be
-    well known (zone, instance type, system), or on some node as it is demanded: else nobody would
-    ever hear of a label that no node has. `values` gives those that nodes have of a label. How
-    large its nodes are is not asked.
+    A node that is made looks as a shape of its class says, or as a node of the class that there is
+    now; what neither speaks of it does not have, but for labels of every node (zone, instance
+    type, system), which may have any value. How large it is, is not asked.
     """
     if pod.node_name:
         return []
-    return sorted(each.name for each in classes if each.autoscaled and _could(pod, each, values))
+    return sorted(each.name for each in classes if each.autoscaled and _could(pod, each, groups))
 
 
-def _could(
-    pod: PodPlacement, capacity: CapacityClass, values: Callable[[str], Collection[str]]
-) -> bool:
-    taints = [_excluding(taint) for taint in capacity.taints]
-    # Of a class with shapes of several providers, each with its taint, one is enough.
-    if taints and all(untolerated([taint], pod.tolerations) for taint in taints):
-        return False
-    if pod.required is None:
-        return any(_meets(shape, shape, pod, values) for shape in capacity.inside)
-    if len(pod.required) * len(capacity.inside) > _MOST_PAIRS:
+def _could(pod: PodPlacement, capacity: CapacityClass, groups: NodeGroups) -> bool:
+    inside = capacity.inside
+    alike = groups.of(pod, capacity.keys)
+    if len(alike) * len(inside) * len(pod.required or (0,)) > _MOST_LOOKS:
         return True
+    there = [
+        _Model(each.node.labels, [taint for taint in each.node.taints if not passing(taint)])
+        for each in alike
+        if node_affinity.holds(inside, each.node.labels, each.node.name)
+    ]
+    models = [model for model in there if untolerated(model.taints, pod.tolerations) is None]
+    if _opens(capacity, pod):
+        models.append(_Model({}, ()))
     return any(
-        _meets(node_affinity.both(shape, term), shape, pod, values)
-        for shape in capacity.inside
-        for term in pod.required
-        if not node_affinity.is_empty(term)
+        _meets(asked, shape, model)
+        for shape in inside
+        for asked in _asked(pod, shape)
+        for model in models
     )
 
 
-def _excluding(taint: Taint) -> Taint:
-    return taint if taint.get("effect") else {**taint, "effect": "NoSchedule"}
+def _opens(capacity: CapacityClass, pod: PodPlacement) -> bool:
+    """Whether the pod tolerates what the class says of taints.
+
+    Of a class with shapes of several providers, each with its taint, one is enough.
+    """
+    taints: list[Taint] = [{"effect": "NoSchedule", **taint} for taint in capacity.taints]
+    return not taints or any(untolerated([taint], pod.tolerations) is None for taint in taints)
 
 
-def _meets(
-    term: Term, shape: Term, pod: PodPlacement, values: Callable[[str], Collection[str]]
-) -> bool:
-    """Whether a node of the shape may meet the term and the nodeSelector."""
-    if term.get("matchFields") or node_affinity.contradiction(term, pod.node_selector):
-        return False
-    own = node_affinity.keys([shape])
-    asked: dict[str, list[Requirement]] = {}
-    for key, value in pod.node_selector.items():
-        asked.setdefault(key, []).append({"key": key, "operator": "In", "values": [value]})
-    for requirement in term.get("matchExpressions") or ():
-        asked.setdefault(requirement.get("key", ""), []).append(requirement)
-    return all(key in own or _known(key, group, values) for key, group in asked.items())
+def _asked(pod: PodPlacement, shape: Term) -> Iterator[Mapping[str, Sequence[Requirement]]]:
+    """What the pod asks of each label, once for each term that a node of the shape may meet."""
+    for term in [{}] if pod.required is None else pod.required:
+        if pod.required is not None and node_affinity.is_empty(term):
+            continue
+        joined = node_affinity.both(shape, term)
+        if joined.get("matchFields") or node_affinity.contradiction(joined, pod.node_selector):
+            # A node that is made has a name that nobody knows yet.
+            continue
+        asked: dict[str, list[Requirement]] = {
+            key: [{"key": key, "operator": "In", "values": [value]}]
+            for key, value in pod.node_selector.items()
+        }
+        for requirement in term.get("matchExpressions") or ():
+            asked.setdefault(requirement.get("key", ""), []).append(requirement)
+        yield asked
 
 
-def _known(
-    key: str, requirements: list[Requirement], values: Callable[[str], Collection[str]]
-) -> bool:
-    if _all_hold(requirements, None):
-        return True
-    if key == names.HOSTNAME_LABEL:
-        # A node that is made has a name that nobody knows yet.
-        return False
-    if key in _OF_EVERY_NODE or key.startswith(_WELL_KNOWN):
-        return True
-    return any(_all_hold(requirements, value) for value in values(key))
+def _meets(asked: Mapping[str, Sequence[Requirement]], shape: Term, model: _Model) -> bool:
+    free = node_affinity.keys([shape])
+    return all(
+        key in free or key.startswith(_WELL_KNOWN) or _holds(requirements, _value(key, model))
+        for key, requirements in asked.items()
+    )
 
 
-def _all_hold(requirements: list[Requirement], value: str | None) -> bool:
+def _value(key: str, model: _Model) -> str | None:
+    return None if key == names.HOSTNAME_LABEL else model.labels.get(key)
+
+
+def _holds(requirements: Sequence[Requirement], value: str | None) -> bool:
     return all(label_values.holds(each, value) for each in requirements)

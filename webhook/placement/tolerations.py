@@ -7,7 +7,7 @@ not known here is never interpreted: such a toleration covers and overlaps only 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 NO_EXECUTE = "NoExecute"
 # The effects that keep a pod off a node; PreferNoSchedule only makes the node less liked.
 EXCLUDING_EFFECTS = frozenset({"NoSchedule", NO_EXECUTE})
+# Of taints that come and go with a node's state.
+_PASSING: Final = (
+    "node.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "ToBeDeletedByClusterAutoscaler",
+    "karpenter.sh/disrupted",
+    "karpenter.sh/unregistered",
+)
 
 
 class Normal(NamedTuple):
@@ -98,6 +106,11 @@ def joined(first: Sequence[Toleration], then: Iterable[Toleration]) -> list[Tole
         if not covered(toleration, result):
             result.append(toleration)
     return result
+
+
+def passing(taint: Taint) -> bool:
+    """Whether the taint comes and goes with a node's state: a cordon, pressure, an autoscaler's."""
+    return (taint.get("key") or "").startswith(_PASSING)
 
 
 def untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:

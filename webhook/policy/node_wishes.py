@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from webhook.placement import node_affinity
-from webhook.placement.tolerations import EXCLUDING_EFFECTS, tolerates
+from webhook.placement.tolerations import EXCLUDING_EFFECTS, passing, tolerates
 from webhook.placement.wishes import (
     CapacityWish,
     MemberWish,
@@ -20,15 +20,6 @@ if TYPE_CHECKING:
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import Taint, Term, Toleration
-
-# Taints that come and go with a node's state: no policy is to blame for them.
-_PASSING: Final = (
-    "node.kubernetes.io/",
-    "node.cloudprovider.kubernetes.io/",
-    "ToBeDeletedByClusterAutoscaler",
-    "karpenter.sh/disrupted",
-    "karpenter.sh/unregistered",
-)
 
 
 def limits_nodes(wish: Wish) -> bool:
@@ -66,7 +57,7 @@ def untolerated(node: Node, tolerations: Sequence[Toleration]) -> list[Taint]:
         taint
         for taint in node.taints
         if taint.get("effect") in EXCLUDING_EFFECTS
-        and not str(taint.get("key")).startswith(_PASSING)
+        and not passing(taint)
         and not any(tolerates(toleration, taint) for toleration in tolerations)
     ]
 
