@@ -21,14 +21,14 @@ from webhook.policy.load import load
 from webhook.sandbox.control_plane import ControlPlane, Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from webhook.sandbox.kubectl import Kubectl
 
 # Enough for what only stores and tells.
 SMALL = Settings(components=("etcd", "kube-apiserver"))
-RESOURCES = (names.PLACEMENT_POLICIES, names.CAPACITY_CLASSES)
+RESOURCES = (names.PLACEMENT_POLICIES, names.CAPACITY_CLASSES, names.PLACEMENT_EXCEPTIONS)
 DEFINITIONS = tuple(f"{resource}.{names.GROUP}" for resource in RESOURCES)
 GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "admins.md").read_text()
 SPOT = """
@@ -63,11 +63,11 @@ def kubectl(plane: ControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl])
     return kubectl
 
 
-def define(kubectl: Kubectl) -> None:
+def define(kubectl: Kubectl, definitions: Sequence[str] = DEFINITIONS) -> None:
     """Give the cluster the definitions."""
-    for definition in DEFINITIONS:
+    for definition in definitions:
         kubectl("apply", "--server-side", "-f", f"manifests/crds/{definition}.yaml")
-    kubectl("wait", "--for=condition=Established", *(f"crd/{each}" for each in DEFINITIONS))
+    kubectl("wait", "--for=condition=Established", *(f"crd/{each}" for each in definitions))
 
 
 def serving(
@@ -216,8 +216,11 @@ def test_a_cluster_without_the_definitions_is_waited_for_and_their_loss_is_survi
             cure = f"kubectl apply -f manifests/crds/{definition}.yaml"
             wait_for_reason(server, "not listed yet", cure)
         assert server.readiness()[0] == 503
-        define(kubectl)
+        # An installation of before there were exceptions has none.
+        define(kubectl, DEFINITIONS[:2])
         server.wait_ready()
+        wait_for_reason(server, "loaded at", "placementexceptions.fairlead.dev, so there are none")
+        define(kubectl)
         kubectl("apply", "-f", "-", stdin=f"{SPOT}---{WISH}---{pool_policy('a')}")
         wait_for_set(server, SPOT, WISH, pool_policy("a"))
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 POLICIES, CLASSES = f"{GROUP}/placementpolicies", f"{GROUP}/capacityclasses"
+EXCEPTIONS = f"{GROUP}/placementexceptions"
 POOL = {"defaults": {"nodeSelector": {"pool": "a"}}}
 FILE = b"""
 apiVersion: fairlead.dev/v1alpha1
@@ -83,7 +84,7 @@ def test_a_cluster_s_set_is_that_of_the_same_documents_in_files(tmp_path: Path) 
     ("code", "says"),
     [
         (404, "kubectl apply -f manifests/crds/placementpolicies.fairlead.dev.yaml"),
-        (403, "give this account list and watch of placementpolicies, capacityclasses"),
+        (403, "give this account list and watch of placementpolicies, capacityclasses, placem"),
         (500, "as the test wants it"),
     ],
 )
@@ -121,7 +122,7 @@ def test_garbage_objects_are_findings_at_their_places(tmp_path: Path) -> None:
     said = asyncio.run(main())
     assert "placementpolicies/b: spec: want a mapping, not a list" in said
     assert "capacityclasses/c: spec: is required" in said
-    assert len({line.split(":")[0] for line in said}) == 6
+    assert len({line.split(":")[0] for line in said}) == 9
 
 
 def test_only_what_a_set_is_made_of_is_a_change(tmp_path: Path) -> None:
@@ -168,7 +169,7 @@ def test_a_watch_that_is_cut_or_forgotten_is_taken_up_again(tmp_path: Path) -> N
 
     async def answer(request: Request, to: Answer) -> None:
         nonlocal watches
-        if request.path == CLASSES:
+        if request.path in (CLASSES, EXCEPTIONS):
             await (open_watch(to) if request.is_watch else to.json(page()))
         elif not request.is_watch:
             await to.json(page(seen("p" if watches < 2 else "q", 1)))
@@ -236,5 +237,69 @@ def test_an_api_server_that_does_not_answer_says_nothing_of_definitions(tmp_path
         async with fake_api(answer) as api, client_of(api, tmp_path) as client:
             with pytest.raises(ClusterError, match="starting"):
                 await PolicyObjects(client).undefined()
+
+    asyncio.run(main())
+
+
+async def without_exceptions(request: Request, to: Answer, code: int) -> None:
+    """A cluster that was installed before there were exceptions, with the rights of that time."""
+    if request.path == EXCEPTIONS:
+        await to.status(code, "X", "not here")
+    elif request.path == GROUP:
+        both = [{"name": name, "verbs": ["create"]} for name in ("placementpolicies", "runs")]
+        await to.json({"kind": "APIResourceList", "resources": both})
+    elif request.is_watch:
+        await open_watch(to)
+    else:
+        await to.json(page(*([seen("p", 1)] if request.path == POLICIES else [])))
+
+
+@pytest.mark.parametrize("code", [404, 403])
+def test_a_cluster_without_the_definition_of_exceptions_has_none(tmp_path: Path, code: int) -> None:
+    """It serves, and says what is missing; whether it may not be listed does not matter."""
+
+    async def answer(request: Request, to: Answer) -> None:
+        await without_exceptions(request, to, code)
+
+    async def main() -> None:
+        async with watching(tmp_path, answer) as (watched, _):
+            await watched.wait_synced()
+            assert list(watched.objects()) == ["placementpolicies/p"]
+            await until(lambda: "so there are none" in watched.trouble())
+            cure = "kubectl apply -f manifests/crds/placementexceptions.fairlead.dev.yaml"
+            assert cure in watched.trouble()
+
+    asyncio.run(main())
+
+
+def test_who_reads_once_finds_no_exceptions_where_they_are_not_defined(tmp_path: Path) -> None:
+    """And all policies."""
+
+    async def answer(request: Request, to: Answer) -> None:
+        await without_exceptions(request, to, 404)
+
+    async def main() -> dict[str, bytes]:
+        async with fake_api(answer) as api, client_of(api, tmp_path) as client:
+            return await read_objects(client)
+
+    assert list(asyncio.run(main())) == ["placementpolicies/p"]
+
+
+def test_exceptions_that_are_defined_and_may_not_be_read_are_waited_for(tmp_path: Path) -> None:
+    """That is no sign that there are none."""
+
+    async def answer(request: Request, to: Answer) -> None:
+        if request.path == EXCEPTIONS:
+            await to.status(403, "Forbidden", "not you")
+        elif request.path == GROUP:
+            await to.json({"resources": [{"name": "placementexceptions", "verbs": ["create"]}]})
+        else:
+            await (open_watch(to) if request.is_watch else to.json(page()))
+
+    async def main() -> None:
+        async with watching(tmp_path, answer) as (watched, api):
+            await until(lambda: "give this account list and watch" in watched.trouble())
+            await until(lambda: any(request.path == GROUP for request in api.requests))
+            assert not watched.synced
 
     asyncio.run(main())
