@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from webhook.identity import READ_ANNOTATIONS, READ_LABELS
 from webhook.placement import capacity
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from webhook.policy.findings import Finding, Path
     from webhook.policy.source import Document
+
+UNKNOWN_CLASS: Final = "there is no capacity class"
 
 
 def collisions(documents: Sequence[Document]) -> Iterator[Finding]:
@@ -154,4 +156,4 @@ def _selected(document: Document) -> Iterator[tuple[str, Path]]:
 
 def _unknown(name: str, known: Collection[str]) -> str:
     there = ", ".join(sorted(known)) or "none is defined"
-    return f"there is no capacity class {name!r} (classes: {there})"
+    return f"{UNKNOWN_CLASS} {name!r} (classes: {there})"

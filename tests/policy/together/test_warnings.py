@@ -19,9 +19,10 @@ from webhook.policy.findings import Finding, path_text
 from webhook.policy.load import judged
 from webhook.policy.objects import Objects
 from webhook.policy.policy_set import PolicySet
+from webhook.policy.together.contradicting import Pairs
 from webhook.policy.together.said import Policy
 from webhook.policy.together.shadowed import Shadows
-from webhook.policy.together.warnings import Memory, warnings
+from webhook.policy.together.warnings import Memory, of_policy, warnings
 
 Json = dict[str, Any]
 thorough = settings(
@@ -39,9 +40,9 @@ def policies_of(documents: list[Json]) -> list[Policy]:
     return Memory().policies(read.documents, classes)
 
 
-def told(*documents: Json, chosen: set[str] | None = None) -> list[str]:
+def told(*documents: Json) -> list[str]:
     """The warnings of a set, as printed."""
-    return [str(each) for each in warnings(policies_of(list(documents)), chosen)]
+    return [str(each) for each in warnings(policies_of(list(documents)))]
 
 
 def policy(name: str, **spec: Any) -> Json:
@@ -123,7 +124,7 @@ def test_what_is_told_of_a_chosen_policy_is_told_of_the_whole(documents: list[Js
     """Chosen policies bring what is theirs, and nothing is lost if all are chosen in turn."""
     ready = policies_of(documents)
     whole = {_stem(each) for each in warnings(ready)}
-    one_by_one = {_stem(f) for each in ready for f in warnings(ready, {each.name})}
+    one_by_one = {_stem(f) for each in ready for f in of_policy(ready, each.name)}
     assert one_by_one == whole
 
 
@@ -264,15 +265,15 @@ def test_of_a_wish_that_is_dead_no_more_is_told() -> None:
 def test_of_many_others_three_are_named() -> None:
     """And the rest is counted."""
     others = [policy(f"a{at}", requirements=pool("a")) for at in range(5)]
-    (line,) = told(*others, policy("b", requirements=pool("b")), chosen={"b"})
-    assert "what policies 'a0', 'a1', 'a2' and 2 more requires" in line
+    (line,) = told(*others, policy("b", requirements=pool("b")))
+    assert "contradicts what policies 'a0', 'a1', 'a2' and 2 more require: " in line
 
 
 def test_the_number_of_pairs_has_an_end() -> None:
     """Policies of one mind may be very many."""
     ready = policies_of([policy(f"p{at}", requirements=pool(str(at))) for at in range(4)])
-    assert len(warnings(ready, most_pairs=1)) == 1
-    assert len(warnings(ready)) == 3
+    assert len(list(Pairs(ready, 2).of(ready))) == 1
+    assert len(list(Pairs(ready, 100).of(ready))) == 3
 
 
 def test_a_memory_makes_only_what_changed_ready_again() -> None:

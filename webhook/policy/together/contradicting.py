@@ -13,7 +13,7 @@ from webhook.placement.fold import fold
 from webhook.placement.wishes import CapacityWish, MemberWish, TolerationWish
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from webhook.placement.trace import Entry
     from webhook.placement.wishes import Wish
@@ -26,13 +26,18 @@ _TEXTS: Final[dict[_Trouble, str]] = {
     "dropped": "is dropped from pods that {} matches too: no node meets both",
     "level": "{} overrides it too, with equal priority: only the names decide",
 }
-_HARD: Final = ("requirements", "overrides")
 _NAMED: Final = 3
 
 
-class Fight(NamedTuple):
-    """What one wish of a policy meets in another policy."""
+class _Met(NamedTuple):
+    """What a wish meets in the other of two policies: which of the two says it, and where."""
 
+    second: bool
+    at: int
+    trouble: _Trouble
+
+
+class _Fight(NamedTuple):
     policy: Policy
     said: Said
     trouble: _Trouble
@@ -40,43 +45,86 @@ class Fight(NamedTuple):
 
 
 class Pairs:
-    """All policies, which are given in their order."""
+    """All policies, which are given in their order.
 
-    def __init__(self, policies: Sequence[Policy]) -> None:
+    What two policies of the same minds meet in each other is worked out once. At most `most` such
+    pairs are folded, and so many pairs of policies held against each other: of a thousand, each of
+    a mind of its own, not every pair can be looked at while somebody waits.
+    """
+
+    def __init__(self, policies: Sequence[Policy], most: int) -> None:
         self._policies = policies
         self._at = {id(policy): at for at, policy in enumerate(policies)}
-        self._by_token: dict[str, list[int]] = {}
+        self._by_mind: dict[bytes, list[int]] = {}
+        self._by_token: dict[str, set[bytes]] = {}
+        self._known: dict[tuple[bytes, bytes], tuple[_Met, ...]] = {}
+        self._folds = self._looks = most
         for at, policy in enumerate(policies):
-            for token in _tokens(policy):
-                self._by_token.setdefault(token, []).append(at)
+            self._by_mind.setdefault(policy.mind, []).append(at)
+        for mind, (first, *_) in self._by_mind.items():
+            for token in _tokens(policies[first]):
+                self._by_token.setdefault(token, set()).add(mind)
 
-    def of(self, chosen: Iterable[Policy], most: int) -> Iterator[Finding]:
+    def of(self, chosen: Iterable[Policy], *, level: bool = True) -> Iterator[Finding]:
         """What is to be said of these policies beside any other.
 
-        At most so many pairs are tried; of policies of the same mind there may be very many.
+        Without `level` nothing is said of overrides of equal priority.
         """
-        fights: dict[tuple[int, int, _Trouble], list[Fight]] = {}
-        for one, two in self._pairs(chosen, most):
-            for fight in _fights(one, two):
+        fights: dict[tuple[int, int, _Trouble], list[_Fight]] = {}
+        done: set[int] = set()
+        for policy in chosen:
+            if not self._folds or not self._looks:
+                break
+            done.add(self._at[id(policy)])
+            for fight in self._fights(policy, done, level=level):
                 key = (self._at[id(fight.policy)], id(fight.said), fight.trouble)
                 fights.setdefault(key, []).append(fight)
         for found in fights.values():
-            yield _finding(found)
+            yield _finding(sorted(found, key=lambda each: self._at[id(each.other)]))
 
-    def _pairs(self, chosen: Iterable[Policy], most: int) -> Iterator[tuple[Policy, Policy]]:
-        done: set[int] = set()
-        for policy in chosen:
-            mine = self._at[id(policy)]
-            done.add(mine)
-            rivals = {at for token in _tokens(policy) for at in self._by_token[token]} - done
-            for at in sorted(rivals):
+    def _fights(self, policy: Policy, done: Collection[int], *, level: bool) -> Iterator[_Fight]:
+        mine = self._at[id(policy)]
+        minds = {mind for token in _tokens(policy) for mind in self._by_token[token]}
+        for mind in sorted(minds - {policy.mind}):
+            example = self._policies[self._by_mind[mind][0]]
+            first, second = self._met(policy, example), self._met(example, policy)
+            if not level:
+                first, second = _grave(first), _grave(second)
+            if not first and not second:
+                continue
+            for at in self._by_mind[mind]:
                 other = self._policies[at]
-                if policy.apart(other):
+                if at in done or not self._looks:
                     continue
-                if not most:
-                    return
-                most -= 1
-                yield (policy, other) if mine < at else (other, policy)
+                self._looks -= 1
+                if mine < at:
+                    yield from _between(policy, other, first)
+                else:
+                    yield from _between(other, policy, second)
+
+    def _met(self, one: Policy, two: Policy) -> tuple[_Met, ...]:
+        key = (one.mind, two.mind)
+        found = self._known.get(key)
+        if found is None:
+            if not self._folds:
+                return ()
+            self._folds -= 1
+            found = self._known[key] = tuple(_meet(one, two))
+        return found
+
+
+def _grave(met: Sequence[_Met]) -> tuple[_Met, ...]:
+    return tuple(each for each in met if each.trouble != "level")
+
+
+def _between(one: Policy, two: Policy, met: Sequence[_Met]) -> Iterator[_Fight]:
+    """What two policies meet in each other, if there can be a pod that both match."""
+    if one.model.spec.priority != two.model.spec.priority:
+        met = _grave(met)
+    if met and not one.apart(two):
+        for each in met:
+            policy, other = (two, one) if each.second else (one, two)
+            yield _Fight(policy, policy.hard[each.at], each.trouble, other)
 
 
 def alone(policy: Policy) -> Iterator[Finding]:
@@ -98,33 +146,29 @@ def _is_dropped(wish: Wish, trace: Iterable[Entry]) -> bool:
     return any((line.outcome, line.field) == ("dropped", wish.field) for line in trace)
 
 
-def _fights(one: Policy, two: Policy) -> Iterator[Fight]:
+def _meet(one: Policy, two: Policy) -> Iterator[_Met]:
     """What either of two policies, the earlier one first, meets in the other."""
-    mine, yours = one.of_parts(*_HARD), two.of_parts(*_HARD)
-    together = fold((one.name, two.name), [said.wish for said in (*mine, *yours)])
-    lines = set(together.trace) - _own(one.name, mine) - _own(two.name, yours)
-    level = one.model.spec.priority == two.model.spec.priority
-    for policy, other, said in (
-        *((one, two, each) for each in mine),
-        *((two, one, each) for each in yours),
-    ):
-        wish = said.wish
-        for line in lines:
-            if (line.policy, line.part, line.field) == (policy.name, wish.part, wish.field):
-                trouble = _trouble(line, level=level and _overrides(other, wish))
-                if trouble is not None:
-                    yield Fight(policy, said, trouble, other)
+    both = fold((one.name, two.name), [said.wish for said in (*one.hard, *two.hard)])
+    lines = set(both.trace) - _own(one) - _own(two)
+    for policy, other in ((one, two), (two, one)):
+        for at, said in enumerate(policy.hard):
+            wish = said.wish
+            for line in lines:
+                if (line.policy, line.part, line.field) == (policy.name, wish.part, wish.field):
+                    trouble = _trouble(line, wish, other)
+                    if trouble is not None:
+                        yield _Met(policy is two, at, trouble)
 
 
-def _own(name: str, said: Sequence[Said]) -> frozenset[Entry]:
-    return frozenset(fold((name,), [each.wish for each in said]).trace)
+def _own(policy: Policy) -> frozenset[Entry]:
+    return frozenset(fold((policy.name,), [said.wish for said in policy.hard]).trace)
 
 
-def _trouble(line: Entry, *, level: bool) -> _Trouble | None:
+def _trouble(line: Entry, wish: Wish, other: Policy) -> _Trouble | None:
     match line.outcome:
         case "rejected" | "dropped":
             return line.outcome
-        case "lost" if level:
+        case "lost" if _overrides(other, wish):
             return "level"
     return None
 
@@ -138,7 +182,7 @@ def _overrides(policy: Policy, wish: Wish) -> bool:
 def _tokens(policy: Policy) -> set[str]:
     """What two policies have to have in common to get into each other's way."""
     found: set[str] = set()
-    for said in policy.of_parts(*_HARD):
+    for said in policy.hard:
         wish = said.wish
         found.update(f"node {key}" for key in said.limits)
         if isinstance(wish, TolerationWish):
@@ -148,11 +192,15 @@ def _tokens(policy: Policy) -> set[str]:
     return found
 
 
-def _finding(fights: Sequence[Fight]) -> Finding:
+def _finding(fights: Sequence[_Fight]) -> Finding:
     policy, said, trouble, _ = fights[0]
     names = list(dict.fromkeys(repr(fight.other.name) for fight in fights))
     more = len(names) - _NAMED
     others = f"policy {names[0]}" if len(names) == 1 else f"policies {', '.join(names[:_NAMED])}"
     if more > 0:
         others += f" and {more} more"
-    return policy.document.finding(said.path, _TEXTS[trouble].format(others), "warning")
+    text = _TEXTS[trouble].format(others)
+    if len(names) > 1:
+        text = text.replace(" requires:", " require:").replace(" matches too:", " match too:")
+        text = text.replace(" overrides it", " override it")
+    return policy.document.finding(said.path, text, "warning", about=trouble)

@@ -49,11 +49,17 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Policy:
-    """One policy. `order`: higher priority first, then by name."""
+    """One policy. `order`: higher priority first, then by name.
+
+    said: every wish of it
+    hard: those of requirements and overrides, `mind` as a text that is equal where they are
+    """
 
     document: Document
     model: PlacementPolicy
     said: tuple[Said, ...]
+    hard: tuple[Said, ...]
+    mind: bytes
     match: Reach
     exclude: tuple[Reach, ...]
     system: tuple[int, str] | None
@@ -101,10 +107,15 @@ def policy(
 ) -> Policy:
     """The policy of a document. Raises KeyError for a class that `classes` does not hold."""
     wishes = compiling.wishes(model, classes)
+    said = tuple(_said(wishes))
+    parts = (model.spec.requirements, model.spec.overrides)
+    texts = (part.model_dump_json(exclude_none=True) if part else "" for part in parts)
     return Policy(
         document,
         model,
-        tuple(_said(wishes)),
+        said,
+        tuple(each for each in said if not each.wish.is_default),
+        "\n".join(texts).encode(),
         Reach(model.spec.match or Match()),
         tuple(Reach(block) for block in model.spec.exclude),
         operating_system.of_wishes(wishes),

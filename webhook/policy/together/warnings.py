@@ -10,14 +10,16 @@ from webhook.policy.together.said import Policy, policy
 from webhook.policy.together.shadowed import Shadows
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from webhook.placement.capacity import CapacityClass
     from webhook.policy.findings import Finding
     from webhook.policy.source import Document
 
-# Pairs of policies that are folded; each takes some 20 µs.
+# Pairs that are looked at, of a whole set and while somebody waits; each takes some 50 µs.
 MOST_PAIRS: Final = 20_000
+MOST_WRITTEN: Final = 1_000
 
 
 class Memory:
@@ -55,26 +57,33 @@ def classes_of(model: PlacementPolicy) -> list[str]:
     return list(dict.fromkeys(wish.class_name for wish in wishes))
 
 
-def warnings(
-    policies: Sequence[Policy],
-    chosen: Collection[str] | None = None,
-    *,
-    most_pairs: int = MOST_PAIRS,
-) -> list[Finding]:
-    """What is to be said of the policies, given in their order: of all, or of those chosen by name.
+def warnings(policies: Sequence[Policy]) -> list[Finding]:
+    """All that is to be said of the policies, given in their order."""
+    return _of(policies, policies, MOST_PAIRS)
 
-    Of chosen ones it is told what they do to others, too. At most `most_pairs` of policies are held
-    against each other.
-    """
-    mine = [each for each in policies if chosen is None or each.name in chosen]
-    shadows, pairs = Shadows(policies), contradicting.Pairs(policies)
-    found: list[Finding] = []
-    for each in mine:
-        found += contradicting.alone(each)
-        found += shadows.over(each)
-        if chosen is not None:
-            found += shadows.under(each)
+
+def of_policy(policies: Sequence[Policy], name: str) -> list[Finding]:
+    """What is to be said of one of the policies, and of others for its sake."""
+    chosen = [each for each in policies if each.name == name]
+    found = _of(policies, chosen, MOST_WRITTEN)
+    shadows = Shadows(policies)
+    return sorted({*found, *(each for policy in chosen for each in shadows.under(policy))})
+
+
+def of_classes(policies: Sequence[Policy], classes: AbstractSet[str]) -> list[Finding]:
+    """What is to be said of the policies that name one of the classes, and may depend on it."""
+    chosen = [each for each in policies if not classes.isdisjoint(classes_of(each.model))]
+    pairs = contradicting.Pairs(policies, MOST_WRITTEN)
+    found = {found for each in chosen for found in contradicting.alone(each)}
+    return sorted(found.union(pairs.of(chosen, level=False)))
+
+
+def _of(policies: Sequence[Policy], chosen: Sequence[Policy], most: int) -> list[Finding]:
+    shadows, pairs = Shadows(policies), contradicting.Pairs(policies, most)
+    found = {
+        found for each in chosen for found in (*contradicting.alone(each), *shadows.over(each))
+    }
     # Of what reaches no pod there is no more to say.
     dead = {(each.file, each.path) for each in found}
-    found += [each for each in pairs.of(mine, most_pairs) if (each.file, each.path) not in dead]
-    return sorted(set(found))
+    found.update(each for each in pairs.of(chosen) if (each.file, each.path) not in dead)
+    return sorted(found)

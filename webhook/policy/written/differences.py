@@ -1,0 +1,25 @@
+"""What of one set of findings is not in another, though its words may have changed."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from webhook.policy.findings import Finding
+
+_INDEX: Final = re.compile(r"\[\d+\]")
+
+
+def added(after: Sequence[Finding], before: Iterable[Finding]) -> list[Finding]:
+    """The findings that were not there before: not those that moved, or say it in other words."""
+    known = {_identity(each) for each in before}
+    return [each for each in after if _identity(each) not in known]
+
+
+def _identity(finding: Finding) -> tuple[str, str, str, str]:
+    # An item that goes lets all that follow move up.
+    path = _INDEX.sub("[]", finding.path)
+    return finding.severity, finding.file, path, finding.about or finding.message

@@ -1,0 +1,118 @@
+"""Judges writes of a policy set's objects, as changes of the whole set.
+
+What was wrong before, and is not made worse, refuses nothing: whoever has to mend a set can do it
+object by object, in any order that makes it better.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from webhook import names
+from webhook.policy import exception_checks
+from webhook.policy.load import judged
+from webhook.policy.model import CapacityClass as CapacityClassDocument
+from webhook.policy.objects import Objects
+from webhook.policy.together.warnings import Memory, of_classes, of_policy
+from webhook.policy.written import refusal
+from webhook.policy.written.differences import added
+from webhook.policy.written.emptiness import without_nodes
+from webhook.policy.written.write import Judgement, Write, called
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from webhook.placement.capacity import CapacityClass
+    from webhook.placement.nodes import Node
+    from webhook.policy.findings import Finding
+    from webhook.policy.source import Document
+_NAMED: Final = 3
+
+
+class _Set(NamedTuple):
+    documents: Sequence[Document]
+    classes: Mapping[str, CapacityClass]
+    findings: Sequence[Finding]
+
+    def of(self, severity: str) -> list[Finding]:
+        """The findings that are errors, or warnings."""
+        return [each for each in self.findings if each.severity == severity]
+
+
+class Judge:
+    """Judges one write after the other. `reader` may be shared with who compiles the same objects.
+
+    Not for several threads at once.
+    """
+
+    def __init__(self, reader: Objects | None = None) -> None:
+        self._reader = Objects() if reader is None else reader
+        self._memory = Memory()
+
+    def judge(
+        self,
+        objects: Mapping[str, bytes],
+        write: Write,
+        *,
+        nodes: Sequence[Node] | None = None,
+        now: datetime | None = None,
+    ) -> Judgement:
+        """The judgement of a write to objects that are given as JSON text, by resource and name.
+
+        `nodes` are the cluster's at this moment, None if they are not known. Without `now` nothing
+        is said of what depends on the time.
+        """
+        if write.changes_nothing:
+            return Judgement()
+        before = self._set(write.before(objects), now)
+        after = self._set(write.after(objects), now)
+        errors = added(after.of("error"), before.of("error"))
+        if errors:
+            return Judgement(refusals=refusal.lines(write, errors, after.classes))
+        found = added(after.of("warning"), before.of("warning"))
+        found += self._together(write, before, after)
+        found += without_nodes(write.place, before.documents, after.documents, after.classes, nodes)
+        return Judgement(warnings=tuple(_lines(write, found)))
+
+    def _set(self, objects: Mapping[str, bytes], now: datetime | None) -> _Set:
+        documents = self._reader.documents(objects)
+        classes, findings = judged(documents)
+        if now is not None:
+            findings = [*findings, *exception_checks.of_time(documents.documents, now)]
+        return _Set(documents.documents, classes, findings)
+
+    def _together(self, write: Write, before: _Set, after: _Set) -> list[Finding]:
+        """What is to be said of policies beside each other since the write."""
+        resource, _, name = write.place.partition("/")
+        if write.new is None:
+            return []
+        old, new = (self._memory.policies(each.documents, each.classes) for each in (before, after))
+        if resource == names.PLACEMENT_POLICIES:
+            return added(of_policy(new, name), of_policy(old, name))
+        if resource == names.CAPACITY_CLASSES:
+            classes = {name, *_complements(name, after.documents)}
+            return added(of_classes(new, classes), of_classes(old, classes))
+        return []
+
+
+def _complements(name: str, documents: Sequence[Document]) -> Iterator[str]:
+    for document in documents:
+        model = document.model
+        if isinstance(model, CapacityClassDocument) and model.spec.complement_of == name:
+            yield model.name
+
+
+def _lines(write: Write, warnings: Sequence[Finding]) -> Iterator[str]:
+    """A line for each warning; one for all objects of which the same is said."""
+    files: dict[tuple[str, str], list[str]] = {}
+    for each in warnings:
+        files.setdefault((each.path, each.message), []).append(each.file)
+    for (path, message), said_of in files.items():
+        others = [called(file) for file in said_of if file != write.place]
+        if len(others) < len(said_of):
+            yield f"{path}: {message}"
+        if others:
+            more = len(others) - _NAMED
+            listed = ", ".join(others[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+            yield f"{listed}: {path}: {message}"
