@@ -15,6 +15,7 @@ from starlette.types import Message
 
 from webhook import names
 from webhook.admission.app import admission_app
+from webhook.admission.decision import Decision
 from webhook.admission.handler import Handler, NamespaceLabels
 from webhook.admission.notice import Notice
 from webhook.errors import NotSynced
@@ -146,6 +147,7 @@ class Webhook:
         namespaces: NamespaceLabels | None = None,
         default_priority_class: Callable[[], str | None] = lambda: None,
         tell: Callable[[Notice], None] = lambda _notice: None,
+        unplaceable: Callable[[Json, Decision, PolicySet], str] = lambda *_: "",
     ) -> None:
         self.metrics = Metrics()
         handler = Handler(
@@ -154,6 +156,7 @@ class Webhook:
             default_priority_class=default_priority_class,
             observer=self.metrics,
             tell=tell,
+            unplaceable=unplaceable,
         )
         self.app: Starlette = admission_app({PATH: handler}, self.metrics)
 

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
 from webhook.admission import audit, review
-from webhook.admission.advice import warnings
+from webhook.admission.advice import fitting, warnings
 from webhook.admission.arrival import DEFAULT_TOLERATION_SECONDS, Arrival, Cluster
 from webhook.admission.engine import decide
-from webhook.admission.notice import of_rejection
+from webhook.admission.notice import of_no_node, of_rejection
 from webhook.admission.stamp import HASH_LENGTH
 from webhook.errors import InvalidPod, InvalidReview, NotSynced
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from webhook.admission.decision import Audited, Decision
     from webhook.admission.notice import Notice
     from webhook.admission.review import PodRequest
+    from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
 
 _logger = logging.getLogger(__name__)
@@ -54,6 +55,9 @@ class Observer(Protocol):
 
     def excepted(self, exception: str, policy: str) -> None:
         """An exception took a policy that matched away from a pod."""
+
+    def unplaceable(self) -> None:
+        """No node could admit a pod that was admitted."""
 
     def engine_failed(self) -> None:
         """One decision ended in an exception."""
@@ -99,7 +103,8 @@ class Handler:
     `policies` gives the set that serves, None before there is one. `default_priority_class` gives
     the cluster's, None if it has none, and raises NotSynced while that is not known. `clock` is
     for how long a decision took, `now` for when it was made: exceptions end. `tell` gets what the
-    owner of a pod is to be told, and neither waits nor raises.
+    owner of a pod is to be told, and neither waits nor raises. `unplaceable`, of a pod as it came
+    and what was decided: why no node could admit it, in one line; empty if one could.
     """
 
     def __init__(
@@ -113,6 +118,7 @@ class Handler:
         clock: Callable[[], float] = time.perf_counter,
         now: Callable[[], datetime] = _now,
         tell: Callable[[Notice], None] = lambda _notice: None,
+        unplaceable: Callable[[JsonObject, Decision, PolicySet], str] = lambda *_: "",
     ) -> None:
         self._policies = policies
         self._namespaces = namespaces
@@ -122,6 +128,7 @@ class Handler:
         self._clock = clock
         self._now = now
         self._tell = tell
+        self._unplaceable = unplaceable
 
     async def handle(self, body: bytes) -> Reply:
         """The answer to the body of one POST. Raises nothing."""
@@ -161,12 +168,14 @@ class Handler:
             policies,
             Cluster(self._default_priority_class() or "", self._default_toleration_seconds),
         )
+        no_node = self._no_node(request, decision, policies)
+        said = warnings(request.pod, decision)
         body = review.answer(
             request.uid,
             allowed=decision.allowed,
             message=decision.reason,
             patch=decision.patch,
-            warnings=warnings(request.pod, decision),
+            warnings=fitting([no_node, *said]) if no_node else said,
             audit=audit.annotations_of(decision, policies.hash),
         )
         self._observer.decided(decision.result, decision.policies)
@@ -178,14 +187,31 @@ class Handler:
             self._observer.decided(_audited_result(decision), decision.audited.policies)
             for policy, (outcome, _) in _outcomes(decision.audited).items():
                 self._observer.audited(policy, request.namespace, outcome)
-        notice = of_rejection(request.pod, request.namespace, decision)
-        if notice and not request.dry_run:
-            self._tell(notice)
-        level = _level(decision)
+        if not request.dry_run:
+            self._tell_owner(request, decision, no_node)
+        level = logging.INFO if no_node else _level(decision)
         if _logger.isEnabledFor(level):
             seconds = self._clock() - began
-            _logger.log(level, "decided", extra=_line(request, decision, policies.hash, seconds))
+            line = _line(request, decision, policies.hash, seconds)
+            _logger.log(level, "decided", extra=line | ({"no_node": no_node} if no_node else {}))
         return Reply(200, decision.result, body)
+
+    def _no_node(self, request: PodRequest, decision: Decision, policies: PolicySet) -> str:
+        try:
+            return self._unplaceable(request.pod, decision, policies)
+        except Exception:
+            # It is but a warning: the decision stands.
+            self._observer.engine_failed()
+            _logger.exception("no look at the nodes", extra={"uid": request.uid})
+            return ""
+
+    def _tell_owner(self, request: PodRequest, decision: Decision, no_node: str) -> None:
+        notice = of_rejection(request.pod, request.namespace, decision)
+        if no_node:
+            self._observer.unplaceable()
+            notice = of_no_node(request.pod, request.namespace, no_node)
+        if notice:
+            self._tell(notice)
 
 
 def _audited_result(decision: Decision) -> str:

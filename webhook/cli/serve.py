@@ -41,6 +41,7 @@ def command(
     poll_interval: float,
     default_toleration_seconds: int,
     events: bool,
+    nodes: bool,
     log_level: str,
 ) -> None:
     """Serve the mutating admission webhook for pods.
@@ -114,6 +115,7 @@ def command(
         poll_interval=poll_interval,
         default_toleration_seconds=default_toleration_seconds,
         events=events,
+        nodes=nodes,
     )
     if not serving.run(settings):
         sys.exit(1)

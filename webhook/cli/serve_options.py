@@ -187,6 +187,12 @@ _OPTIONS: Final = (
         "word: its --default-not-ready-toleration-seconds.",
     ),
     click.option(
+        "--nodes",
+        is_flag=True,
+        help="Watch the cluster's nodes, and warn of pods that none of them could admit. Needs the "
+        "right to list and watch nodes, and about 2 MB of memory for a thousand of them.",
+    ),
+    click.option(
         "--events",
         is_flag=True,
         help="Write an Event on the workload whose pod is refused, or finds no node: at most one "

@@ -14,6 +14,7 @@ _WATCHED: Final = {
     "policies_from_cluster": "--policies-from-cluster",
     "tls_secret": "--tls-secret",
     "webhook_configuration": "--webhook-configuration",
+    "nodes": "--nodes",
 }
 
 

@@ -18,6 +18,7 @@ from webhook.cli.cluster_facts import facts_from_cluster, facts_from_file
 from webhook.cli.foreseeing import pods_of
 from webhook.cli.serving_certificates import Cluster, certificate_of, clients_of
 from webhook.cli.serving_handshake import handshakes_of
+from webhook.cli.serving_nodes import ServedNodes, nodes_of
 from webhook.cli.serving_policies import policies_of
 from webhook.interception import PATH
 from webhook.server.callers import Callers
@@ -67,6 +68,7 @@ class Settings:
     poll_interval: float
     default_toleration_seconds: int
     events: bool
+    nodes: bool
 
 
 def run(settings: Settings) -> bool:
@@ -111,6 +113,7 @@ async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -
         seconds = settings.default_toleration_seconds
         tolerated = {names.TAINT_NOT_READY: seconds, names.TAINT_UNREACHABLE: seconds}
         notices = Notices(home.client, metrics.event_came_to) if home and settings.events else None
+        nodes = nodes_of(home.client, metrics) if home and settings.nodes else ServedNodes()
         handler = Handler(
             policies=policies.current,
             namespaces=facts.namespaces,
@@ -118,6 +121,7 @@ async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -
             default_toleration_seconds=tolerated,
             observer=metrics,
             tell=notices.tell if notices else lambda _notice: None,
+            unplaceable=nodes.unplaceable,
         )
         foresight = Foresight(
             policies=policies.current,
@@ -126,6 +130,7 @@ async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -
             default_toleration_seconds=tolerated,
             pods_of=pods_of,
             reaches=handshakes.takes,
+            unplaceable=nodes.unplaceable,
             observer=metrics,
         )
         crowd = Crowd(settings.max_connections, on_ended=metrics.connection_ended)
@@ -144,6 +149,7 @@ async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -
             **clients.conditions,
             **handshakes.conditions,
             **facts.conditions,
+            **nodes.conditions,
             "drain": drain.condition,
         }
         # What has been made by now stays: no collection has to walk it again, for 70 ms at a time.
@@ -166,6 +172,7 @@ async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -
                     *clients.background,
                     *handshakes.background,
                     *facts.background,
+                    *nodes.background,
                     *((notices.run,) if notices else ()),
                 ),
             )

@@ -95,6 +95,11 @@ class Metrics(Exposition):
             "Warnings given to those who wrote workloads, of what their pods will meet.",
             registry=self.registry,
         )
+        self._unplaceable = Counter(
+            "fairlead_unplaceable",
+            "Pods that were admitted though no node could admit them at that moment (--nodes).",
+            registry=self.registry,
+        )
         self._events = Counter(
             "fairlead_events",
             "Events on workloads: written, repeated within the hour, dropped (too many) or failed.",
@@ -183,6 +188,10 @@ class Metrics(Exposition):
     def warned_of_workload(self, warnings: int) -> None:
         """Count so many warnings that were given on one workload."""
         self._workload_warnings.inc(warnings)
+
+    def unplaceable(self) -> None:
+        """Count one pod that no node could admit when it was created."""
+        self._unplaceable.inc()
 
     def event_came_to(self, outcome: Outcome) -> None:
         """Count one Event that was to be written on a workload, by what became of it."""
