@@ -34,8 +34,8 @@ def warnings(pod: JsonObject, decision: Decision) -> list[str]:
     return fitting(found)
 
 
-def fitting(found: list[str]) -> list[str]:
-    """As many of these as fit into one answer; the last one says how many are missing."""
+def fitting(found: list[str], where: str = "`fairlead explain` prints all of them") -> list[str]:
+    """As many of these as fit into one answer; the last says how many are missing, and `where`."""
     if sum(map(len, found)) <= MAX_CHARACTERS:
         return found
     left = MAX_CHARACTERS - _ROOM
@@ -46,4 +46,4 @@ def fitting(found: list[str]) -> list[str]:
             break
         kept.append(text)
     more = len(found) - len(kept)
-    return [*kept, f"and {more} more warnings; `fairlead explain` prints all of them"]
+    return [*kept, f"and {more} more warnings; {where}"]

@@ -10,6 +10,7 @@ from starlette.routing import Route
 
 from webhook.admission import body
 from webhook.admission.handler import Reply, problem
+from webhook.interception import PATH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,7 +42,7 @@ def admission_app(
     # A plain ASGI endpoint: Starlette's Request and Response would cost as much as a decision.
     app = Starlette(
         routes=[
-            Route(path, Endpoint(handler, observer, clock), methods=["POST"])
+            Route(path, Endpoint(handler, observer, clock, timed=path == PATH), methods=["POST"])
             for path, handler in handlers.items()
         ]
     )
@@ -50,12 +51,23 @@ def admission_app(
 
 
 class Endpoint:
-    """Reads the body, has it handled, and sends the reply."""
+    """Reads the body, has it handled, and sends the reply.
 
-    def __init__(self, handler: Answers, observer: Observer, clock: Callable[[], float]) -> None:
+    `timed`: whether its seconds are those of a decision about a pod, which others would hide.
+    """
+
+    def __init__(
+        self,
+        handler: Answers,
+        observer: Observer,
+        clock: Callable[[], float],
+        *,
+        timed: bool = True,
+    ) -> None:
         self._handler = handler
         self._observer = observer
         self._clock = clock
+        self._timed = timed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -71,7 +83,8 @@ class Endpoint:
             headers.append(_RETRY)
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
         await send({"type": "http.response.body", "body": reply.body})
-        self._observer.request_answered(reply.result, reply.status, self._clock() - began)
+        seconds = self._clock() - began if self._timed else None
+        self._observer.request_answered(reply.result, reply.status, seconds)
 
     async def _reply(self, scope: Scope, receive: Receive) -> Reply | None:
         """None if nobody waits for an answer any more."""

@@ -41,8 +41,8 @@ class NamespaceLabels(Protocol):
 class Observer(Protocol):
     """What counts; called on the event loop's thread."""
 
-    def request_answered(self, result: str, code: int, seconds: float) -> None:
-        """One request was answered with this HTTP status code."""
+    def request_answered(self, result: str, code: int, seconds: float | None) -> None:
+        """One request was answered with this HTTP status code; None if it was not about a pod."""
 
     def decided(self, result: str, policies: Collection[str]) -> None:
         """One decision was made, in which these policies took part."""

@@ -30,7 +30,7 @@ from webhook.server.listener import bind, serve
 from webhook.server.metrics import Metrics
 from webhook.server.notices import Notices
 from webhook.server.tls import ServerTls
-from webhook.validating import WORKLOADS_PATH
+from webhook.validating import POLICIES_PATH, WORKLOADS_PATH
 
 if TYPE_CHECKING:
     import socket
@@ -92,8 +92,13 @@ async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -
         else:
             home = await _home(settings, stack)
             facts = facts_from_cluster(home.client, metrics)
+        nodes = nodes_of(home.client, metrics) if home and settings.nodes else ServedNodes()
         policies = policies_of(
-            settings.policies, metrics, home.client if home else None, settings.poll_interval
+            settings.policies,
+            metrics,
+            home.client if home else None,
+            settings.poll_interval,
+            nodes.known,
         )
         changed = asyncio.Event()
         certificate = certificate_of(
@@ -113,7 +118,6 @@ async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -
         seconds = settings.default_toleration_seconds
         tolerated = {names.TAINT_NOT_READY: seconds, names.TAINT_UNREACHABLE: seconds}
         notices = Notices(home.client, metrics.event_came_to) if home and settings.events else None
-        nodes = nodes_of(home.client, metrics) if home and settings.nodes else ServedNodes()
         handler = Handler(
             policies=policies.current,
             namespaces=facts.namespaces,
@@ -135,7 +139,14 @@ async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -
         )
         crowd = Crowd(settings.max_connections, on_ended=metrics.connection_ended)
         limit = InFlightLimit(
-            admission_app({PATH: handler, WORKLOADS_PATH: foresight}, metrics),
+            admission_app(
+                {
+                    PATH: handler,
+                    WORKLOADS_PATH: foresight,
+                    **({POLICIES_PATH: policies.written} if policies.written else {}),
+                },
+                metrics,
+            ),
             settings.max_in_flight,
             waiting=lambda: crowd.busy,
             full=crowd.full,

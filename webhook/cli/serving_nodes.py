@@ -10,7 +10,7 @@ from webhook.cli.cluster_facts import age
 from webhook.server.readiness import Condition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Sequence
 
     from webhook.admission.decision import Decision
     from webhook.kube.cache import Change
@@ -29,9 +29,13 @@ STALE: Final = 300.0
 
 @dataclass(frozen=True, slots=True)
 class ServedNodes:
-    """What is said of pods, what there is to tell of it, and what keeps it current."""
+    """What is said of pods, what there is to tell of it, and what keeps it current.
+
+    `known` gives the nodes themselves, None while they are not known, or not any more.
+    """
 
     unplaceable: Callable[[JsonObject, Decision, PolicySet], str] = lambda *_: ""
+    known: Callable[[], Sequence[Node] | None] = lambda: None
     conditions: Conditions = field(default_factory=dict)
     background: tuple[Callable[[], Coroutine[Any, Any, object]], ...] = ()
 
@@ -51,9 +55,12 @@ def nodes_of(client: Client, metrics: Metrics) -> ServedNodes:
             return ""
         return prospects.unplaceable(pod, decision, policies)
 
+    def known() -> Sequence[Node] | None:
+        return view.nodes() if age(view.cache) <= STALE else None
+
     view.cache.subscribe(changed)
     metrics.watch_cache("nodes", lambda: age(view.cache))
-    return ServedNodes(unplaceable, {"nodes": lambda: condition(view)}, (view.run,))
+    return ServedNodes(unplaceable, known, {"nodes": lambda: condition(view)}, (view.run,))
 
 
 def condition(view: NodeView) -> Condition:

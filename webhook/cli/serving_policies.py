@@ -5,22 +5,26 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from webhook.admission.policy_handler import PolicyHandler
 from webhook.cli.cluster_facts import age
 from webhook.errors import ServingError
 from webhook.policy.load import Loaded, load
 from webhook.policy.objects import Objects
+from webhook.policy.written.judge import Judge
 from webhook.server.folder import Folder
 from webhook.server.kept_policies import KeptPolicies, Snapshot
 from webhook.server.reload import Reloader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from webhook.cli.serving_certificates import Background
     from webhook.kube.client import Client
+    from webhook.kube.policy_objects import PolicyObjects
+    from webhook.placement.nodes import Node
     from webhook.policy.policy_set import PolicySet
     from webhook.server.metrics import Metrics
     from webhook.server.readiness import Condition
@@ -33,21 +37,51 @@ _logger = logging.getLogger(__name__)
 class Policies:
     """The set that serves, if there is one; how it fares, and what has to run to keep it current.
 
-    `origin` is for the log: the folder, or the resources.
+    `origin` is for the log: the folder, or the resources. `written` answers reviews of writes to
+    them; files are written without one.
     """
 
     current: Callable[[], PolicySet | None]
     condition: Callable[[], Condition]
     background: Background
     origin: Mapping[str, str]
+    written: PolicyHandler | None = None
+
+
+class _Objects:
+    """The cluster's objects, as PolicyHandler asks for them."""
+
+    def __init__(self, client: Client, watched: PolicyObjects) -> None:
+        self._client = client
+        self._watched = watched
+
+    def text_of(self, resource: str, seen: dict[str, Any]) -> bytes:
+        from webhook.kube.policy_objects import text_of
+
+        return text_of(resource, seen)
+
+    def known(self) -> Mapping[str, bytes] | None:
+        if not self._watched.synced or self._watched.trouble():
+            return None
+        return self._watched.objects()
+
+    async def live(self) -> Mapping[str, bytes]:
+        from webhook.kube.policy_objects import read_objects
+
+        return await read_objects(self._client)
 
 
 def policies_of(
-    folder: Path | None, metrics: Metrics, client: Client | None, poll_interval: float
+    folder: Path | None,
+    metrics: Metrics,
+    client: Client | None,
+    poll_interval: float,
+    nodes: Callable[[], Sequence[Node] | None] = lambda: None,
 ) -> Policies:
     """The policies of a folder, read by now; without one, those of the cluster, read later.
 
-    Raises ServingError if there is no cluster to watch them in.
+    `nodes` gives the cluster's, None if they are not known, for who writes policies there. Raises
+    ServingError if there is no cluster to watch them in.
     """
     if folder is not None:
         reloader = _reloader(Folder(folder), load, str(folder), metrics)
@@ -60,22 +94,33 @@ def policies_of(
         )
     if client is None:
         raise ServingError("--policies-from-cluster: there is no cluster; name a kubeconfig")
-    return _from_cluster(client, metrics)
+    return _from_cluster(client, metrics, nodes)
 
 
-def _from_cluster(client: Client, metrics: Metrics) -> Policies:
-    from webhook.kube.policy_objects import PolicyObjects
+def _from_cluster(
+    client: Client, metrics: Metrics, nodes: Callable[[], Sequence[Node] | None]
+) -> Policies:
+    from webhook.kube.policy_objects import KINDS, PolicyObjects
 
     watched, snapshot = PolicyObjects(client), Snapshot()
     for resource, cache in watched.caches.items():
         metrics.watch_cache(resource, partial(age, cache))
-    reloader = _reloader(snapshot, Objects().load, "the cluster", metrics)
+    reader = Objects()
+    reloader = _reloader(snapshot, reader.load, "the cluster", metrics)
     kept = KeptPolicies(watched, snapshot, reloader)
     return Policies(
         lambda: _set_of(reloader),
         kept.condition,
         (watched.run, kept.run),
         {"resources": ", ".join(watched.caches)},
+        PolicyHandler(
+            resources=tuple(KINDS),
+            objects=_Objects(client, watched),
+            # Of a thousand objects both read the one that changed.
+            judge=Judge(reader),
+            observer=metrics,
+            nodes=nodes,
+        ),
     )
 
 

@@ -95,6 +95,13 @@ class Metrics(Exposition):
             "Warnings given to those who wrote workloads, of what their pods will meet.",
             registry=self.registry,
         )
+        self._policy_writes = Counter(
+            "fairlead_policy_writes_judged",
+            "Writes of policies, classes and exceptions by outcome: allowed, warned, refused, or"
+            " unjudged, for which the API server goes by its failurePolicy.",
+            ["outcome"],
+            registry=self.registry,
+        )
         self._unplaceable = Counter(
             "fairlead_unplaceable",
             "Pods that were admitted though no node could admit them at that moment (--nodes).",
@@ -143,15 +150,21 @@ class Metrics(Exposition):
             # A series that starts at its first event hides that event from rate().
             self._reloads.labels(outcome)
             self._certificates.labels(outcome)
+        for outcome in ("allowed", "warned", "refused", "unjudged"):
+            self._policy_writes.labels(outcome)
         for event in get_args(Outcome):
             self._events.labels(event)
         for reason in get_args(Reason):
             self._connections_ended.labels(reason)
 
-    def request_answered(self, result: str, code: int, seconds: float) -> None:
-        """Count one admission request with its HTTP status code and the seconds it took."""
+    def request_answered(self, result: str, code: int, seconds: float | None) -> None:
+        """Count one admission request with its HTTP status code and the seconds it took.
+
+        Without seconds it was not about a pod: those are not told by the same histogram.
+        """
         self._count_request(result, code)
-        self._duration.observe(seconds)
+        if seconds is not None:
+            self._duration.observe(seconds)
 
     def request_shed(self) -> None:
         """Count one request that was told to come again, since too many were in flight."""
@@ -188,6 +201,10 @@ class Metrics(Exposition):
     def warned_of_workload(self, warnings: int) -> None:
         """Count so many warnings that were given on one workload."""
         self._workload_warnings.inc(warnings)
+
+    def policy_write_judged(self, outcome: str) -> None:
+        """Count one write of a policy, class or exception: see policy_handler.Outcome."""
+        self._policy_writes.labels(outcome).inc()
 
     def unplaceable(self) -> None:
         """Count one pod that no node could admit when it was created."""

@@ -1,0 +1,298 @@
+"""Writes of policies and classes: what the API server is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.admission.reviews import Answer, Json, call
+from tests.admission.test_app import logged
+from webhook import names
+from webhook.admission.app import admission_app
+from webhook.admission.policy_handler import PolicyHandler
+from webhook.errors import ClusterError
+from webhook.kube.policy_objects import KINDS, text_of
+from webhook.placement.nodes import Node
+from webhook.policy.written.judge import Judge
+from webhook.server.metrics import Metrics
+from webhook.validating import POLICIES_PATH
+
+RESOURCES = {kind: resource for resource, kind in KINDS.items()}
+
+
+def stored(kind: str, name: str, **spec: Any) -> Json:
+    """An object as the API server has it."""
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": kind,
+        "metadata": {"name": name, "uid": "u", "generation": 1, "managedFields": []},
+        "spec": spec,
+    }
+
+
+SPOT = stored("CapacityClass", "spot", nodes=[{"labels": {"lifecycle": "spot"}}])
+ON_DEMAND = stored("CapacityClass", "on-demand", complementOf="spot")
+
+
+def wish(name: str = "wish", of: str = "spot", **spec: Any) -> Json:
+    """A policy that constrains pods to a class."""
+    overrides = {"capacity": [{"class": of, "mode": "Constrain"}]}
+    return stored("PlacementPolicy", name, **({"overrides": overrides} | spec))
+
+
+def texts(*objects: Json) -> dict[str, bytes]:
+    """Objects as a watch remembers them."""
+    result = {}
+    for each in objects:
+        resource = RESOURCES[each["kind"]]
+        result[f"{resource}/{each['metadata']['name']}"] = text_of(resource, each)
+    return result
+
+
+def review(new: Json | None, old: Json | None = None, **request: object) -> Json:
+    """The AdmissionReview of a write."""
+    seen = new or old or {}
+    operation = "CREATE" if old is None else "UPDATE" if new is not None else "DELETE"
+    resource = RESOURCES.get(str(seen.get("kind")), "placementpolicies")
+    return {
+        "kind": "AdmissionReview",
+        "apiVersion": "admission.k8s.io/v1",
+        "request": {
+            "uid": "0df28fbd",
+            "resource": {"group": names.GROUP, "version": "v1alpha1", "resource": resource},
+            "name": "",
+            "operation": operation,
+            "userInfo": {"username": "admin"},
+            "object": new,
+            "oldObject": old,
+            "dryRun": False,
+            **request,
+        },
+    }
+
+
+class World:
+    """What the watch knows, and what there is; `live` may be an error instead."""
+
+    def __init__(
+        self, *objects: Json, live: tuple[Json, ...] | Exception | None = None, watched: bool = True
+    ) -> None:
+        self._known = texts(*objects)
+        self._live = objects if live is None else live
+        self._watched = watched
+        self.reads = 0
+        self.nodes: list[Node] | None = None
+        self.metrics = Metrics()
+
+    def text_of(self, resource: str, seen: Json) -> bytes:
+        """As the watch does."""
+        return text_of(resource, seen)
+
+    def known(self) -> Mapping[str, bytes] | None:
+        """By the watch."""
+        return self._known if self._watched else None
+
+    async def live(self) -> Mapping[str, bytes]:
+        """By reading all of it."""
+        self.reads += 1
+        if isinstance(self._live, TimeoutError):
+            await asyncio.sleep(3600)
+        if isinstance(self._live, Exception):
+            raise self._live
+        return texts(*self._live)
+
+    def post(self, body: Json | bytes) -> Answer:
+        """POST /validate."""
+        handler = PolicyHandler(
+            resources=tuple(KINDS),
+            objects=self,
+            judge=Judge(),
+            observer=self.metrics,
+            nodes=lambda: self.nodes,
+            patience=0.05,
+        )
+        app = admission_app({POLICIES_PATH: handler}, self.metrics)
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        given = {"content-type": "application/json"}
+        answer = call(app, "POST", POLICIES_PATH, [content], given)
+        assert answer is not None
+        return answer
+
+    def counted(self, outcome: str) -> float:
+        """Writes judged so."""
+        labels = {"outcome": outcome}
+        name = "fairlead_policy_writes_judged_total"
+        return self.metrics.registry.get_sample_value(name, labels) or 0.0
+
+
+def test_a_good_write_is_allowed_without_a_read() -> None:
+    """By what the watch knows, and without a patch."""
+    world = World(SPOT)
+    answer = world.post(review(wish()))
+    assert answer.status == 200
+    assert answer.response == {"uid": "0df28fbd", "allowed": True}
+    assert world.reads == 0
+    assert world.counted("allowed") == 1
+
+
+def test_a_write_that_breaks_the_set_is_refused_with_the_cure() -> None:
+    """As kubectl will print it, and with a status that it knows."""
+    world = World(SPOT, ON_DEMAND)
+    response = world.post(review(wish(of="spt"))).response
+    assert response["allowed"] is False
+    assert response["status"]["code"] == 403
+    assert response["status"]["message"] == (
+        "fairlead: spec.overrides.capacity[0].class: there is no capacity class 'spt' (classes: "
+        "on-demand, spot); did you mean 'spot'?"
+    )
+    assert world.counted("refused") == 1
+
+
+def test_every_error_is_told_at_once() -> None:
+    """A line for each."""
+    wishes = [{"class": each, "mode": "Prefer"} for each in ("x1", "y2")]
+    response = World().post(review(wish(overrides={"capacity": wishes}))).response
+    assert response["status"]["message"].splitlines() == [
+        "fairlead: 2 errors:",
+        *(
+            f"- spec.overrides.capacity[{at}].class: there is no capacity class {name!r} (classes: "
+            "none is defined); create the class first"
+            for at, name in enumerate(("x1", "y2"))
+        ),
+    ]
+
+
+def test_what_was_written_just_before_is_read_live_before_a_refusal() -> None:
+    """The watch of this replica may not have told of the class yet, nor of a policy's end."""
+    late = World(live=(SPOT,))
+    assert late.post(review(wish())).response["allowed"] is True
+    assert late.reads == 1
+    gone = World(SPOT, wish(), live=(SPOT,))
+    assert gone.post(review(None, SPOT)).response["allowed"] is True
+
+
+def test_without_a_watch_all_is_read() -> None:
+    """A replica that has just come, or hears nothing, judges as well."""
+    world = World(SPOT, watched=False)
+    assert world.post(review(wish())).response["allowed"] is True
+    assert world.post(review(None, SPOT)).response["allowed"] is True
+    assert world.reads == 2
+
+
+@pytest.mark.parametrize(
+    ("live", "why"), [(ClusterError("no route"), "no route"), (TimeoutError(), "within 0.05 s")]
+)
+def test_what_cannot_be_read_is_no_judgement(live: Exception, why: str) -> None:
+    """503, with which the API server tries again, and not a refusal that may be wrong."""
+    world = World(live=live)
+    answer = world.post(review(wish()))
+    assert answer.status == 503
+    assert answer.headers["retry-after"] == "1"
+    assert why in answer.body.decode()
+    assert world.counted("unjudged") == 1
+
+
+def test_a_write_that_says_nothing_new_passes_whatever_there_is() -> None:
+    """Labels, finalizers, a deletion that has begun: nobody has to be able to read the rest."""
+    world = World(live=ClusterError("no route"), watched=False)
+    wrong = wish(of="spt")
+    ending = {**wrong, "metadata": {**wrong["metadata"], "deletionTimestamp": "now", "labels": {}}}
+    assert world.post(review(ending, wrong)).response == {"uid": "0df28fbd", "allowed": True}
+
+
+def test_warnings_come_with_the_answer_and_are_counted() -> None:
+    """A class without nodes, of which only the cluster can tell."""
+    world = World(SPOT)
+    world.nodes = [Node("n1", {}, ())]
+    response = world.post(review(wish())).response
+    assert response["allowed"] is True
+    assert response["warnings"] == [
+        "spec.overrides.capacity[0].class: none of the 1 nodes is of class 'spot' at this moment"
+    ]
+    assert world.counted("warned") == 1
+
+
+def test_too_many_warnings_are_cut_before_the_api_server_does() -> None:
+    """At a line's end, with their number."""
+    labels = {f"{at:03}.example/{'x' * 50}": "a" for at in range(60)}
+    first = stored("PlacementPolicy", "a", overrides={"labels": labels})
+    second = stored("PlacementPolicy", "b", defaults={"labels": dict.fromkeys(labels, "b")})
+    warnings = World(first).post(review(second)).response["warnings"]
+    assert sum(map(len, warnings)) <= 4096
+    assert "more warnings; `fairlead check` prints all of them" in warnings[-1]
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        (b"{", "not JSON"),
+        (review(wish(), operation="CONNECT"), "want CREATE, UPDATE or DELETE"),
+        (review(wish(), resource={"group": "", "resource": "pods"}), "request.resource: want"),
+        (review(wish(), subResource="status"), "subResource"),
+        (review(wish(), object=None), "request.object: want a JSON object, not null"),
+        (review(wish(), object={"metadata": {}}), "metadata.name: want a JSON string, not null"),
+        (review(None, SPOT, oldObject=None), "request.oldObject"),
+        (review(wish(), userInfo=None), "request.userInfo"),
+    ],
+)
+def test_what_is_no_review_of_ours_is_no_judgement(body: Json | bytes, what: str) -> None:
+    """400, and the API server goes by its failurePolicy."""
+    world = World(SPOT)
+    answer = world.post(body)
+    assert answer.status == 400
+    assert what in answer.body.decode()
+    assert world.counted("unjudged") == 1
+
+
+def test_an_object_that_is_nested_too_deeply_is_refused() -> None:
+    """However deep: it is told, and not a fault of ours."""
+    deep: Any = "x"
+    for _ in range(200):
+        deep = {"a": deep}
+    body = orjson.dumps(review(wish(overrides={"securityContext": deep})))
+    response = World(SPOT).post(body).response
+    assert response["allowed"] is False
+    assert "nested more than" in response["status"]["message"]
+
+
+def test_an_error_of_ours_is_no_judgement() -> None:
+    """500, counted as a bug."""
+    world = World(SPOT)
+    world.nodes = [None]  # type: ignore[list-item]
+    with logged(logging.ERROR) as lines:
+        assert world.post(review(wish())).status == 500
+    assert "Traceback" in lines[0]
+    assert world.metrics.registry.get_sample_value("fairlead_engine_errors_total") == 1
+
+
+def test_a_refusal_is_logged_with_who_wrote_what_and_nothing_of_it() -> None:
+    """The object by name; what it says is its author's."""
+    with logged(logging.INFO) as lines:
+        World(SPOT).post(review(wish(of="hidden"), dryRun=True))
+        World(SPOT).post(review(wish()))
+    (line,) = lines
+    assert {key: json.loads(line)[key] for key in ("object", "operation", "user", "errors")} == {
+        "object": "placementpolicies/wish",
+        "operation": "CREATE",
+        "user": "admin",
+        "errors": 1,
+    }
+    assert json.loads(line)["dry_run"] is True
+    assert "hidden" not in line
+
+
+def test_seconds_of_judging_do_not_hide_among_those_of_pods() -> None:
+    """The histogram is of decisions about pods."""
+    world = World(SPOT)
+    world.post(review(wish()))
+    value = world.metrics.registry.get_sample_value
+    assert value("fairlead_admission_duration_seconds_count") == 0
+    assert (
+        value("fairlead_admission_requests_total", {"result": "policy-allowed", "code": "200"}) == 1
+    )
