@@ -56,10 +56,11 @@ def test_without_an_api_server_it_waits_says_so_and_stops_when_told(
     status, document = readiness(port)
     assert status == 503
     conditions = document["conditions"]
-    names = {"runs", "pods", "services", "configmaps", "deployments", "leader"}
-    assert set(conditions) == names
+    caches = {"runs", "pods", "services", "configmaps", "deployments"}
+    assert set(conditions) == {*caches, "leader", "policy-status"}
     assert "not listed yet" in conditions["pods"]["reason"]
     assert conditions["leader"]["ready"]
+    assert conditions["policy-status"] == {"ready": True, "reason": "kept by whoever leads"}
     assert "nobody leads" in conditions["leader"]["reason"]
     assert b"fairlead_leader 0.0" in get(port, "/metrics")[1]
     process.send_signal(signal.SIGTERM)
@@ -74,6 +75,13 @@ def test_a_holder_must_give_up_before_another_may_begin() -> None:
     result = CliRunner().invoke(command, options)
     assert result.exit_code == 2
     assert "--retry-period < --renew-deadline < --lease-duration" in result.output
+
+
+def test_an_address_of_a_replica_has_a_host_and_a_port() -> None:
+    """Anything else is refused before anything is done."""
+    result = CliRunner().invoke(command, ["--webhook-replica", "8081"])
+    assert result.exit_code == 2
+    assert "'8081' is no address: give a host and a port" in " ".join(result.output.split())
 
 
 def test_a_kubeconfig_that_is_not_there_ends_it(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from webhook.cli.certificate_options import certificate_options
+from webhook.cli.policy_status_options import policy_status_options
 
 
 @click.command("controller")
@@ -103,6 +104,7 @@ from webhook.cli.certificate_options import certificate_options
     help="Runs that are worked on at the same time.",
 )
 @certificate_options
+@policy_status_options
 @click.option(
     "--webhook-configuration",
     default="",
@@ -142,6 +144,9 @@ def command(
     certificates: bool,
     certificate_settle: float,
     certificate_names: tuple[str, ...],
+    policy_status: bool | None,
+    policy_status_interval: float,
+    webhook_replicas: tuple[tuple[str, int], ...],
     webhook_configuration: str,
     host: str,
     health_port: int,
@@ -152,7 +157,8 @@ def command(
     Several may run: one leads, the others watch and take over when it goes. It stops after SIGTERM
     or SIGINT, gives the Lease back, and exits with code 0; what it was doing the next one goes on
     with. Pods are placed by the admission webhook (`fairlead serve`), as any other's are. With
-    --certificates it keeps the certificates of that webhook too, while it leads.
+    --certificates it keeps the certificates of that webhook too, while it leads. Of policies and
+    capacity classes that are objects of the cluster it writes the status.
 
     \b
     In a cluster:
@@ -170,9 +176,11 @@ def command(
         )
     from webhook.cli import controlling
     from webhook.cli.keeping import Certificates
+    from webhook.cli.policy_status import PolicyStatus
     from webhook.server.logs import configure
 
     configure(log_level)
+    reports = not namespace if policy_status is None else policy_status
     settings = controlling.Settings(
         kubeconfig=kubeconfig,
         namespace=namespace,
@@ -188,6 +196,7 @@ def command(
         burst=burst,
         workers=workers,
         certificates=Certificates(certificate_settle, certificate_names) if certificates else None,
+        policy_status=PolicyStatus(policy_status_interval, webhook_replicas) if reports else None,
         webhook_configuration=webhook_configuration,
         host=host,
         health_port=health_port,

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import webhook
 from webhook import names
+from webhook.cli import keeping, policy_status
 from webhook.cli.cluster_facts import synced
-from webhook.cli.keeping import Certificates, condition, make_keeper
+from webhook.cli.controller_numbers import watch_parts
+from webhook.cli.keeping import Certificates, make_keeper
+from webhook.cli.policy_status import PolicyStatus, make_reporter
 from webhook.controller.controller import Controller
 from webhook.controller.metrics import ControllerMetrics
 from webhook.controller.resumption import Resumption
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
 
     from webhook.controller.certificates.keeper import Keeper
     from webhook.controller.informers import Informer
+    from webhook.controller.policies.reporter import PolicyReporter
     from webhook.kube.client import Client
     from webhook.server.readiness import Conditions
 
@@ -60,6 +64,7 @@ class Settings:
     burst: int
     workers: int
     certificates: Certificates | None
+    policy_status: PolicyStatus | None
     webhook_configuration: str
     host: str
     health_port: int
@@ -89,33 +94,7 @@ async def _run(settings: Settings, plain: socket.socket) -> bool:
             namespace=settings.namespace,
             workers=settings.workers,
         )
-        metrics.watch(
-            controller.known,
-            controller.informers,
-            (
-                ("fairlead_queue_depth", "Runs that wait for a worker.", controller.queue_depth),
-                (
-                    "fairlead_queue_oldest_seconds",
-                    "How long the first of them has waited.",
-                    controller.queue_age,
-                ),
-                (
-                    "fairlead_api_throttled_total",
-                    "Answers of 429 from the API server.",
-                    lambda: writer.throttled,
-                ),
-                (
-                    "fairlead_api_rate",
-                    "Writes a second that the API server is asked, at most, now.",
-                    lambda: bucket.rate,
-                ),
-                (
-                    "fairlead_events_dropped_total",
-                    "Announcements that became no Event.",
-                    lambda: controller.announcer.dropped,
-                ),
-            ),
-        )
+        watch_parts(metrics, controller, writer, bucket)
         keeper = None
         if settings.certificates:
             keeper = make_keeper(
@@ -126,9 +105,19 @@ async def _run(settings: Settings, plain: socket.socket) -> bool:
                 writer,
                 exposition.registry,
             )
+        reporter = None
+        if settings.policy_status:
+            reporter = make_reporter(
+                settings.policy_status,
+                settings.lease_namespace or _own_namespace(),
+                client,
+                writer,
+            )
         works: list[Callable[[], Coroutine[Any, Any, None]]] = [controller.lead]
         if keeper:
             works.append(keeper.lead)
+        if reporter:
+            works.append(reporter.lead)
         if settings.webhook_configuration:
             works.append(Resumption(client, writer, name=settings.webhook_configuration).lead)
         lead = partial(_all, works)
@@ -138,7 +127,7 @@ async def _run(settings: Settings, plain: socket.socket) -> bool:
         with drain_on_signals(drain):
             _announce(settings, plain)
             return await serve_plain(
-                health_app(_conditions(controller, election, keeper), exposition),
+                health_app(_conditions(controller, election, keeper, reporter), exposition),
                 plain=plain,
                 drain=drain,
                 background=(
@@ -175,7 +164,10 @@ async def _all(works: Sequence[Callable[[], Coroutine[Any, Any, None]]]) -> None
 
 
 def _conditions(
-    controller: Controller, election: Election | None, keeper: Keeper | None
+    controller: Controller,
+    election: Election | None,
+    keeper: Keeper | None,
+    reporter: PolicyReporter | None,
 ) -> Conditions:
     def of(informer: Informer) -> Condition:
         return synced(informer.cache, informer.reflector)
@@ -189,7 +181,9 @@ def _conditions(
 
     found = {informer.resource: partial(of, informer) for informer in controller.informers.all}
     if keeper:
-        found["certificates"] = partial(condition, keeper)
+        found["certificates"] = partial(keeping.condition, keeper)
+    if reporter:
+        found["policy-status"] = partial(policy_status.condition, reporter)
     return {**found, "leader": leader}
 
 

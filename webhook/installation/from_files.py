@@ -21,19 +21,26 @@ FOLDER: Final = "/etc/fairlead/policies"
 WEBHOOK: Final = key_of(DEPLOYMENT, names.WEBHOOK, names.NAMESPACE)
 CONFIG_MAP: Final = key_of("ConfigMap", names.POLICIES_CONFIG_MAP, names.NAMESPACE)
 _VOLUME: Final = "policies"
-_RIGHTS: Final = f"{names.WEBHOOK}-policies"
+_CONTROLLER: Final = key_of(DEPLOYMENT, names.CONTROLLER, names.NAMESPACE)
+_RIGHTS: Final = (f"{names.WEBHOOK}-policies", f"{names.CONTROLLER}-policies")
+# What is no policy of the webhook's has no status either.
+_NO_STATUS: Final = "--no-policy-status"
 
 
 def from_files(objects: Mapping[Key, Json]) -> dict[Key, Json]:
     """The objects for a webhook that has its policies from the ConfigMap, which comes empty.
 
-    No policy is an object then, none is judged when it is written, and no right to see them is
-    needed.
+    No policy is an object then, none is judged when it is written, none has a status, and no right
+    to see them is needed.
     """
-    kept = {key: each for key, each in objects.items() if not of_key(key) and key.name != _RIGHTS}
+    kept = {
+        key: each for key, each in objects.items() if not of_key(key) and key.name not in _RIGHTS
+    }
     for key, each in kept.items():
         if key == WEBHOOK:
             kept[key] = _mounting(each)
+        elif key == _CONTROLLER:
+            kept[key] = _with_argument(each, _NO_STATUS)
         elif key.kind.name == VALIDATING:
             entries = [entry for entry in each["webhooks"] if entry["name"] != POLICIES]
             kept[key] = {**each, "webhooks": entries}
@@ -101,6 +108,15 @@ def without_mount(deployment: Mapping[str, Any]) -> Json | None:
         "metadata": {"resourceVersion": deployment["metadata"]["resourceVersion"]},
         "spec": {"template": {"spec": {"volumes": rest, "containers": containers}}},
     }
+
+
+def _with_argument(deployment: Json, argument: str) -> Json:
+    template = deployment["spec"]["template"]
+    (container,) = template["spec"]["containers"]
+    told = {**container, "args": [*container["args"], argument]}
+    pod = {**template["spec"], "containers": [told]}
+    spec = {**deployment["spec"], "template": {**template, "spec": pod}}
+    return {**deployment, "spec": spec}
 
 
 def _mounting(deployment: Json) -> Json:

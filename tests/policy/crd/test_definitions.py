@@ -168,13 +168,13 @@ def test_every_message_says_the_cure() -> None:
             names.POLICY_KIND,
             "pp",
             ["Priority", "Enforcement", "Pods", "Accepted", "Age"],
-            ["Rejected", "Last match", "Reason", "Description"],
+            ["Rejected", "Last match", "Satisfiable", "Reason", "Description"],
         ),
         (
             names.CLASS_KIND,
             "cc",
             ["Complement of", "Accepted", "Age"],
-            ["Reason", "Nodes"],
+            ["Satisfiable", "Reason", "Nodes"],
         ),
         (
             names.EXCEPTION_KIND,

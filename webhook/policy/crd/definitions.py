@@ -28,6 +28,9 @@ _CATEGORIES: Final = ("fairlead",)
 _ACCEPTED: Final = '.status.conditions[?(@.type=="Accepted")]'
 _AGE: Final = Column("Age", "date", ".metadata.creationTimestamp")
 _REASON: Final = Column("Reason", "string", f"{_ACCEPTED}.reason", wide=True)
+_SATISFIABLE: Final = Column(
+    "Satisfiable", "string", '.status.conditions[?(@.type=="Satisfiable")].status', wide=True
+)
 _POLICY_COLUMNS: Final = (
     Column("Priority", "integer", ".spec.priority"),
     Column("Enforcement", "string", ".spec.enforcement"),
@@ -36,6 +39,7 @@ _POLICY_COLUMNS: Final = (
     _AGE,
     Column("Rejected", "integer", ".status.podsRejected", wide=True),
     Column("Last match", "date", ".status.lastMatch", wide=True),
+    _SATISFIABLE,
     _REASON,
     Column("Description", "string", ".spec.description", wide=True),
 )
@@ -43,6 +47,7 @@ _CLASS_COLUMNS: Final = (
     Column("Complement of", "string", ".spec.complementOf"),
     Column("Accepted", "string", f"{_ACCEPTED}.status"),
     _AGE,
+    _SATISFIABLE,
     _REASON,
     Column("Nodes", "string", ".spec.nodes", wide=True),
 )

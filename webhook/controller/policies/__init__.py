@@ -1,0 +1,1 @@
+"""Writes the statuses of policies and capacity classes, while this process leads."""

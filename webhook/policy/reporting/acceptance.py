@@ -1,0 +1,135 @@
+"""Which objects are in force, and why the others are not: the condition Accepted.
+
+A set is taken whole (decision 29): one object that is wrong keeps all that is new out of force.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from webhook import names
+from webhook.crd.conditions import Said
+from webhook.errors import InvalidDocuments
+from webhook.policy.findings import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from webhook.policy.load import Loaded
+    from webhook.policy.policy_set import PolicySet
+    from webhook.policy.reporting.seen import Seen, Version
+
+ACCEPTED: Final = "Accepted"
+# A message is for a terminal; the log of the webhook has all of it.
+_MOST_FINDINGS: Final = 5
+_MOST_NAMED: Final = 3
+_MOST_CHARACTERS: Final = 2000
+_REASONS: Final = {
+    names.PLACEMENT_POLICIES: "InvalidPolicy",
+    names.CAPACITY_CLASSES: "InvalidClass",
+    names.PLACEMENT_EXCEPTIONS: "InvalidException",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """What is said of every object, by place, and what was compiled last.
+
+    said:     each with the version that it is about
+    in_force: the versions of which the last good set is made
+    policies: that set; None if none is known, though there may be one that others compiled
+    faulty:   the places of what keeps the newest objects from being a set
+    """
+
+    said: Mapping[str, tuple[Version, Said]] = field(default_factory=dict)
+    in_force: Mapping[str, Version] = field(default_factory=dict)
+    policies: PolicySet | None = None
+    faulty: tuple[str, ...] = ()
+
+
+def remembered(objects: Iterable[Seen]) -> Acceptance:
+    """What the objects' own statuses tell of the last good set: whoever begins knows no other."""
+    in_force = {
+        each.place: each.version
+        for each in objects
+        for condition in each.status.conditions
+        if condition.type == ACCEPTED
+        and condition.status == "True"
+        and condition.observed_generation == each.generation
+    }
+    return Acceptance(in_force=in_force)
+
+
+def judged(
+    load: Callable[[Mapping[str, bytes]], Loaded],
+    objects: Mapping[str, Seen],
+    before: Acceptance,
+) -> Acceptance:
+    """What is to be said of the objects as they are now. `load` is Objects.load, or as good."""
+    versions = {place: each.version for place, each in objects.items()}
+    try:
+        loaded = load({place: each.text for place, each in objects.items()})
+    except InvalidDocuments as error:
+        findings = _by_place(error.findings)
+        faulty = tuple(
+            place
+            for place, found in findings.items()
+            if place in objects and any(each.severity == "error" for each in found)
+        )
+        said = {
+            place: (each.version, _while_refused(each, findings.get(place, ()), faulty, before))
+            for place, each in objects.items()
+        }
+        return Acceptance(said, before.in_force, before.policies, faulty)
+    warnings = _by_place(loaded.warnings)
+    said = {
+        place: (each.version, Said(ACCEPTED, "True", "Accepted", _listed(warnings.get(place, ()))))
+        for place, each in objects.items()
+    }
+    return Acceptance(said, versions, loaded.policies)
+
+
+def _while_refused(
+    seen: Seen, found: Sequence[Finding], faulty: Sequence[str], before: Acceptance
+) -> Said:
+    errors = [each for each in found if each.severity == "error"]
+    if errors:
+        held = "; until this is mended the last good set stays in force"
+        return Said(ACCEPTED, "False", _reason(seen, errors), _listed(errors) + held)
+    if before.in_force.get(seen.place) == seen.version:
+        return Said(ACCEPTED, "True", "Accepted", _listed(found))
+    named = ", ".join(faulty[:_MOST_NAMED])
+    more = f" and {len(faulty) - _MOST_NAMED} more" if len(faulty) > _MOST_NAMED else ""
+    return Said(
+        ACCEPTED,
+        "False",
+        "RefusedSet",
+        "nothing is wrong with it, but it is not in force: the last good set stays until "
+        f"{named}{more} is mended",
+    )
+
+
+def _reason(seen: Seen, errors: Sequence[Finding]) -> str:
+    if all(each.path.endswith("].class") for each in errors):
+        return "UnknownClass"
+    return _REASONS[seen.resource]
+
+
+def _by_place(findings: Iterable[object]) -> dict[str, list[Finding]]:
+    found: dict[str, list[Finding]] = {}
+    for each in findings:
+        if isinstance(each, Finding):
+            found.setdefault(each.file, []).append(each)
+    return found
+
+
+def _listed(findings: Sequence[Finding]) -> str:
+    """What was found, without the place, which is the object that says it."""
+    texts = [
+        f"{each.path}: {each.message}" if each.path else each.message
+        for each in findings[:_MOST_FINDINGS]
+    ]
+    more = len(findings) - len(texts)
+    text = "; ".join([*texts, f"and {more} more"] if more else texts)
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"

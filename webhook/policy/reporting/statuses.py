@@ -1,0 +1,108 @@
+"""The statuses of all objects, of what is known of them; and which of them are worth a write."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+from webhook.crd.conditions import updated
+from webhook.policy.reporting.acceptance import ACCEPTED
+from webhook.policy.reporting.counting import total
+from webhook.policy.status_model import PolicyStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from webhook.crd.conditions import Said
+    from webhook.crd.reported import Condition, Time
+    from webhook.policy.reporting.acceptance import Acceptance
+    from webhook.policy.reporting.counting import Ledger
+    from webhook.policy.reporting.seen import Seen, Version
+    from webhook.policy.status_model import ObjectStatus, Served
+
+# now:    what is true of the object itself has changed
+# soon:   what all objects have in common has, or a message that counts nodes
+# counts: pods were decided, and nothing else is new
+Urgency: TypeAlias = Literal["now", "soon", "counts"]
+URGENCIES: Final[tuple[Urgency, ...]] = ("now", "soon", "counts")
+
+
+class Knowledge(NamedTuple):
+    """All that statuses are made of.
+
+    satisfied: by place, for the version that it was judged of
+    served:    by the replicas' names, in order; None before they were looked at
+    """
+
+    acceptance: Acceptance
+    satisfied: Mapping[str, tuple[Version, Said]]
+    ledger: Ledger
+    served: tuple[Served, ...] | None
+
+
+class Due(NamedTuple):
+    """A status that differs from the one that the object has."""
+
+    seen: Seen
+    status: ObjectStatus
+    urgency: Urgency
+
+
+def due(objects: Iterable[Seen], known: Knowledge, now: Time) -> Iterator[Due]:
+    """Every status that differs. One whose object was not judged as it is now has to wait."""
+    for each in objects:
+        status = _status(each, known, now)
+        urgency = None if status is None else _urgency(each.status, status)
+        if status is not None and urgency is not None:
+            yield Due(each, status, urgency)
+
+
+def _status(seen: Seen, known: Knowledge, now: Time) -> ObjectStatus | None:
+    accepted = known.acceptance.said.get(seen.place)
+    if accepted is None or accepted[0] != seen.version:
+        return None
+    said = [accepted[1]]
+    satisfied = known.satisfied.get(seen.place)
+    if satisfied is not None and satisfied[0] == seen.version:
+        said.append(satisfied[1])
+    before = seen.status
+    fields: dict[str, object] = {
+        "observed_generation": seen.generation,
+        "conditions": updated(before.conditions, said, seen.generation, now),
+        "served_hashes": before.served_hashes if known.served is None else known.served,
+    }
+    if isinstance(before, PolicyStatus) and seen.uid in known.ledger.bases:
+        since, count = total(known.ledger, seen.uid, seen.name)
+        fields |= {
+            # Whoever led a moment ago may have written more since.
+            "pods_decided": max(count.decided, before.pods_decided),
+            "pods_rejected": max(count.rejected, before.pods_rejected),
+            "since": since,
+            "last_match": max(count.last_match, before.last_match or "") or None,
+        }
+    return before.model_copy(update=fields)
+
+
+def _urgency(before: ObjectStatus, after: ObjectStatus) -> Urgency | None:
+    if before == after:
+        return None
+    if before.observed_generation != after.observed_generation:
+        return "now"
+    if _truth(before.conditions) != _truth(after.conditions):
+        return "now"
+    if (before.conditions, before.served_hashes) != (after.conditions, after.served_hashes):
+        return "soon"
+    return "counts"
+
+
+def _truth(conditions: Iterable[Condition]) -> list[tuple[object, ...]]:
+    """What of the conditions is told at once: of messages that of Accepted, which quotes errors."""
+    return [
+        (
+            each.type,
+            each.status,
+            each.reason,
+            each.observed_generation,
+            each.message if each.type == ACCEPTED else "",
+        )
+        for each in conditions
+    ]
