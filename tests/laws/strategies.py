@@ -332,3 +332,34 @@ def policy_lists(
     """Some PlacementPolicy documents."""
     count = draw(st.integers(1, most))
     return [draw(policies(f"p{at}", parts)) for at in range(count)]
+
+
+# When the pods of the little world come.
+NOW = "2026-06-01T12:00:00Z"
+
+
+@st.composite
+def exceptions(draw: st.DrawFn, name: str, most: int = 3) -> Json:
+    """One PlacementException document, in force or not, for some of the policies p0, p1, ..."""
+    wanted = st.lists(one(*(f"p{at}" for at in range(most))), min_size=1, unique=True)
+    match = one(
+        {"roles": ["worker"]},
+        {"namespaces": ["ml-*"]},
+        {"namespaces": ["research"]},
+        {"podSelector": {"matchLabels": {"stage": "prod"}}},
+    )
+    spec = {
+        "policies": draw(st.just(["*"]) | wanted),
+        "match": draw(match),
+        "until": draw(one("2026-06-01T14:00:01+02:00", NOW, "2027-01-01T00:00:00Z")),
+        "reason": "To see what comes of it.",
+    }
+    return document("PlacementException", name, spec)
+
+
+@st.composite
+def excepted_lists(draw: st.DrawFn) -> list[Json]:
+    """Some PlacementPolicy documents, and in half of the cases exceptions to them."""
+    found: list[Json] = draw(policy_lists())
+    count = draw(one(0, 0, 1, 2))
+    return [*found, *(draw(exceptions(f"e{at}", len(found))) for at in range(count))]

@@ -18,9 +18,12 @@ from tests.laws.strategies import (
     GATES,
     MODES,
     NODE_NAMES,
+    NOW,
     REQUIRED,
     WORLD,
     document,
+    excepted_lists,
+    exceptions,
     nodes,
     one,
     pods,
@@ -79,7 +82,7 @@ def some_node(pod: Json) -> bool:
 
 
 @lawful
-@given(pods(), policy_lists(), st.lists(nodes(), min_size=5, max_size=30), st.booleans())
+@given(pods(), excepted_lists(), st.lists(nodes(), min_size=5, max_size=30), st.booleans())
 def test_law_1_a_patch_never_widens_placement_by_label(
     pod: Json, policies: list[Json], some_nodes: list[Json], kueue: bool
 ) -> None:
@@ -127,7 +130,7 @@ def test_law_2_modes_mean_what_they_say(
 
 
 @lawful
-@given(pods(), policy_lists(), st.booleans())
+@given(pods(), excepted_lists(), st.booleans())
 def test_law_3_deciding_on_our_own_output_gives_no_patch(
     pod: Json, policies: list[Json], kueue: bool
 ) -> None:
@@ -144,7 +147,7 @@ def test_law_3_deciding_on_our_own_output_gives_no_patch(
 
 
 @lawful
-@given(pods(), policy_lists(), st.randoms(use_true_random=False), st.booleans())
+@given(pods(), excepted_lists(), st.randoms(use_true_random=False), st.booleans())
 def test_law_4_the_order_of_documents_changes_nothing(
     pod: Json, policies: list[Json], random: Any, kueue: bool
 ) -> None:
@@ -157,7 +160,7 @@ def test_law_4_the_order_of_documents_changes_nothing(
 
 
 @lawful
-@given(pods(), policy_lists(), st.booleans())
+@given(pods(), excepted_lists(), st.booleans())
 def test_law_5_every_patch_applies_and_makes_a_valid_pod(
     pod: Json, policies: list[Json], kueue: bool
 ) -> None:
@@ -197,7 +200,7 @@ PLACEMENT_FIELDS = {
 
 
 @lawful
-@given(pods(), policy_lists(), st.booleans())
+@given(pods(), excepted_lists(), st.booleans())
 def test_law_6_a_patch_reaches_placement_fields_only(
     pod: Json, policies: list[Json], kueue: bool
 ) -> None:
@@ -213,7 +216,7 @@ def test_law_6_a_patch_reaches_placement_fields_only(
 
 
 @lawful
-@given(pods(), policy_lists(), st.booleans())
+@given(pods(), excepted_lists(), st.booleans())
 def test_law_7_a_contradiction_is_said_not_made(
     pod: Json, policies: list[Json], kueue: bool
 ) -> None:
@@ -297,7 +300,7 @@ junk = st.recursive(
 @lawful
 @given(
     pods(),
-    policy_lists(),
+    excepted_lists(),
     st.sampled_from(sorted(PLACEMENT_FIELDS | {"containers", "volumes", "os", "nodeName"})),
     junk,
 )
@@ -334,14 +337,14 @@ def test_law_8_a_capacity_annotation_that_cannot_be_read_rejects(text: str) -> N
 
 PROGRAM = """
 import orjson, sys
-from tests.laws.strategies import pods, policy_lists
+from tests.laws.strategies import excepted_lists, pods
 from tests.laws.world import decided, policy_set
 from hypothesis import given, seed, settings, strategies as st, HealthCheck, Phase
 
 @seed(7)
 @settings(max_examples=150, database=None, deadline=None, phases=[Phase.generate],
           suppress_health_check=list(HealthCheck))
-@given(pods(), policy_lists(), st.booleans())
+@given(pods(), excepted_lists(), st.booleans())
 def run(pod, policies, kueue):
     decision = decided(pod, policy_set(policies), kueue=kueue)
     trace = list(map(list, decision.trace))
@@ -383,3 +386,36 @@ def test_two_policies_that_want_one_class_go_by_priority(first: str, second: str
     together = decided(pod, policy_set(list(wish.values())))
     assert patched(pod, together)["spec"] == alone["spec"]
     assert any(e.policy == second.lower() and e.outcome == "lost" for e in together.trace)
+
+
+@lawful
+@given(pods(), policy_lists(), exceptions("e0"), st.booleans())
+def test_an_exception_in_force_leaves_what_the_other_policies_say(
+    pod: Json, policies: list[Json], exception: Json, kueue: bool
+) -> None:
+    """The decision is the one without the policies that it names, but for the stamp."""
+    spec, labels = exception["spec"], pod["metadata"]["labels"]
+    for_it = {
+        "roles": labels.get(names.ROLE) == "worker",
+        "namespaces": spec["match"].get("namespaces") == ["ml-*"],
+        "podSelector": labels.get("stage") == "prod",
+    }
+    ended = spec["until"] == NOW
+    gone = spec["policies"] if for_it[next(iter(spec["match"]))] and not ended else []
+    left = [p for p in policies if p["metadata"]["name"] not in gone and gone != ["*"]]
+    decision = decided(pod, policy_set([*policies, exception]), kueue=kueue)
+    without = decided(pod, policy_set(left), kueue=kueue)
+    event(f"{bool(decision.set_aside.by)} {decision.result}")
+    assert (decision.result, decision.reason) == (without.result, without.reason)
+    assert decision.policies == without.policies
+    one_way, other_way = (unstamped(patched(pod, each)) for each in (decision, without))
+    assert one_way == other_way
+    if not ended:
+        assert decision.warnings == without.warnings
+
+
+def unstamped(pod: Json) -> Json:
+    """The pod without our annotation, in which the hash of the set stands."""
+    annotations = pod["metadata"].get("annotations", {})
+    annotations.pop(names.PLACEMENT, None)
+    return {**pod, "metadata": {**pod["metadata"], "annotations": annotations}}

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 import jsonpatch
 
-from tests.laws.strategies import CLASSES
+from tests.laws.strategies import CLASSES, NOW
 from webhook import names
 from webhook.admission.arrival import Arrival, Cluster
 from webhook.admission.decision import Decision
 from webhook.admission.engine import decide
 from webhook.placement import capacity
 from webhook.policy import compile as compiling
+from webhook.policy.exception_model import PlacementException
 from webhook.policy.model import CapacityClass, PlacementPolicy, PolicyDocument
 from webhook.policy.policy_set import PolicySet, content_hash
 
@@ -23,24 +25,32 @@ CLUSTER = Cluster(default_priority_class="cluster-default")
 
 
 def policy_set(policies: Iterable[Json], classes: Iterable[Json] = CLASSES) -> PolicySet:
-    """The compiled set of the documents."""
-    models = [PlacementPolicy.model_validate(p) for p in policies]
+    """The compiled set of the documents, among which there may be exceptions."""
+    given = list(policies)
+    exceptions = [
+        PlacementException.model_validate(e) for e in given if e["kind"] == names.EXCEPTION_KIND
+    ]
+    models = [PlacementPolicy.model_validate(p) for p in given if p["kind"] == names.POLICY_KIND]
     class_models = [CapacityClass.model_validate(c) for c in classes]
     compiled = {c.name: compiling.capacity_class(c) for c in class_models if c.spec.nodes}
     for model in class_models:
         if model.spec.complement_of:
             other = compiled[model.spec.complement_of]
             compiled[model.name] = capacity.complement(model.name, other)
-    documents: list[PolicyDocument] = [*models, *class_models]
-    return PolicySet(models, compiled, content_hash(documents))
+    documents: list[PolicyDocument] = [*models, *class_models, *exceptions]
+    return PolicySet(models, compiled, content_hash(documents), exceptions)
 
 
 def decided(
     pod: Json, policies: PolicySet, cluster: Cluster = CLUSTER, *, kueue: bool = False
 ) -> Decision:
-    """The decision for the pod in namespace ml-team; `kueue`: its flavors go before overrides."""
+    """The decision for the pod in namespace ml-team, at NOW.
+
+    kueue: its flavors go before overrides.
+    """
     labels = {"tier": "batch"} | ({names.KUEUE: names.KUEUE_KEEP} if kueue else {})
-    return decide(Arrival(pod, "ml-team", labels, "somebody"), policies, cluster)
+    now = datetime.fromisoformat(NOW)
+    return decide(Arrival(pod, "ml-team", labels, "somebody", now), policies, cluster)
 
 
 def patched(pod: Json, decision: Decision) -> Json:
