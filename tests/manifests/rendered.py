@@ -7,19 +7,26 @@ from pathlib import Path
 from typing import Final
 
 from tests.manifests.generated import ROOT, written
-from tests.manifests.kustomize import OVERLAYS, Json, of_kind, overlay
+from tests.manifests.kustomize import OVERLAYS, Json, kustomized, of_kind, overlay
 
 RENDERED: Final = ROOT / "webhook" / "installation" / "rendered"
 DEFINITION: Final = "CustomResourceDefinition"
 
 
 def rendered(kubectl: Path) -> Mapping[str, list[Json]]:
-    """The objects of each file; the definitions, which every overlay has, once for all."""
+    """The objects of each file; the definitions, which every overlay has, once for all.
+
+    And the classes, which none of them has, for an installation to bring where there are none.
+    """
     found = {
         f"{name}.yaml": [each for each in overlay(kubectl, name) if each["kind"] != DEFINITION]
         for name in OVERLAYS
     }
-    return {"crds.yaml": of_kind(overlay(kubectl, "default"), DEFINITION), **found}
+    return {
+        "crds.yaml": of_kind(overlay(kubectl, "default"), DEFINITION),
+        "classes.yaml": list(kustomized(kubectl, ROOT / "policies" / "capacity")),
+        **found,
+    }
 
 
 def write(kubectl: Path) -> None:

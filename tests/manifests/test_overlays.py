@@ -245,12 +245,21 @@ def test_no_spot_node_of_any_provider_is_taken(build: Build, provider: Any) -> N
             assert not selects(term, {names.OS_LABEL: "linux", **labels})
 
 
-def test_the_classes_that_ship_are_those_of_every_provider(build: Build) -> None:
+@each_overlay
+def test_no_overlay_has_policies(build: Build, overlay: str) -> None:
+    """To apply it again would undo what an admin has made of them; and it needs one step only."""
+    assert {each["apiVersion"] for each in build(overlay)}.isdisjoint({names.API_VERSION})
+
+
+def test_the_classes_that_ship_are_those_of_every_provider(
+    kustomize: Callable[[Path], tuple[Json, ...]],
+) -> None:
     """They are those of one file of policies/, and change no pod that does not ask."""
-    objects = build("default")
+    objects = kustomize(ROOT / "policies" / "capacity")
     source = ROOT / "policies" / "capacity" / "any-provider.yaml"
     classes = [each for each in yaml.safe_load_all(source.read_text()) if each]
     found = of_kind(objects, "CapacityClass")
+    assert found == of_kind(objects_of("default"), "CapacityClass")
     assert {each["metadata"]["name"]: each["spec"] for each in found} == {
         each["metadata"]["name"]: each["spec"] for each in classes
     }

@@ -20,7 +20,7 @@ from webhook.installation.kinds import (
     VALIDATING,
     in_order,
 )
-from webhook.installation.policies import GIVEN, SHIPPED, marked, of_files, of_key
+from webhook.installation.policies import GIVEN, SHIPPED, marked, of_files, of_key, ordered
 from webhook.interception import DEFAULT_SOURCES, PATH, webhooks
 
 if TYPE_CHECKING:
@@ -90,12 +90,13 @@ def _with_files(objects: dict[Key, Json], choices: Choices) -> dict[Key, Json]:
 
 def _with_objects(objects: dict[Key, Json], choices: Choices) -> dict[Key, Json]:
     if choices.policies is None:
-        return {
-            key: marked(each, SHIPPED) if of_key(key) else each for key, each in objects.items()
-        }
-    texts = {name: text.encode() for name, text in choices.policies.items()}
-    given = [marked(each, GIVEN) for each in of_files(texts)]
-    return in_order([*(each for key, each in objects.items() if not of_key(key)), *given])
+        policies = [marked(each, SHIPPED) for key, each in objects.items() if of_key(key)]
+    else:
+        texts = {name: text.encode() for name, text in choices.policies.items()}
+        policies = [marked(each, GIVEN) for each in of_files(texts)]
+    others = [(key, each) for key, each in objects.items() if not of_key(key)]
+    # Whoever applies them one by one, as kubectl does, finds each class before its complement.
+    return dict(sorted([*others, *ordered(policies).items()], key=lambda pair: pair[0].rank))
 
 
 def _text(policy: Json) -> str:

@@ -17,23 +17,28 @@ if TYPE_CHECKING:
 _FOLDER: Final = files("webhook.installation") / "rendered"
 # In a file of their own, since every overlay has them, and they are long.
 _DEFINITIONS: Final = "crds"
+# Capacity classes, for a cluster that has none: no overlay has them.
+_CLASSES: Final = "classes"
 DEFAULT: Final = "default"
 
 
 def overlays() -> tuple[str, ...]:
     """Their names: the default first, then by the alphabet."""
-    found = {each.name.removesuffix(".yaml") for each in _FOLDER.iterdir()} - {_DEFINITIONS}
+    found = {each.name.removesuffix(".yaml") for each in _FOLDER.iterdir()} - {
+        _DEFINITIONS,
+        _CLASSES,
+    }
     return tuple(sorted(found, key=lambda name: (name != DEFAULT, name)))
 
 
 def objects_of(overlay: str) -> list[dict[str, Any]]:
-    """The objects of one overlay: shared, so whoever changes one copies it first.
+    """The objects of one overlay, and the classes: shared, so whoever changes one copies it first.
 
     Raises InstallationError if there is no overlay of that name.
     """
     if overlay not in overlays():
         raise InstallationError(f"no overlay {overlay!r}: want one of {', '.join(overlays())}")
-    return [*_read(_DEFINITIONS), *_read(overlay)]
+    return [*_read(_DEFINITIONS), *_read(_CLASSES), *_read(overlay)]
 
 
 @cache
