@@ -128,6 +128,16 @@ def test_a_forged_mirror_pod(room: Room) -> None:
     assert "amd64-only" in done.stderr
 
 
+def test_forged_labels_of_kueue(room: Room) -> None:
+    """What says that Kueue chose the nodes is believed only where the namespace says so."""
+    admitted = {names.RUN: "r", names.KUEUE_PODSET: "main", names.KUEUE_QUEUE: "ml"}
+    forged = pod("p", labels=admitted, nodeSelector={SPOT: "true"}, tolerations=[SPOT_TAINT])
+    assert_placed(created(room, forged))
+    label = f"{names.KUEUE}={names.KUEUE_KEEP}"
+    labelled = room.kubectl.run("label", "namespace", room.name, label, *AUTHOR)
+    assert "cannot patch resource" in labelled.stderr
+
+
 def test_node_name(room: Room) -> None:
     """It passes by the scheduler, its taints and every capacity class; requirements still reject.
 

@@ -110,13 +110,17 @@ def test_no_policy_may_write_what_decides_which_policies_match() -> None:
     )
     writer = POLICY % (
         "writer",
-        "overrides: {labels: {stage: prod, tier: a, training.kubeflow.org/job-name: x}}",
+        (
+            "overrides: {labels: {stage: prod, tier: a, training.kubeflow.org/job-name: x, "
+            "kueue.x-k8s.io/podset: x}}"
+        ),
     )
     seen = findings(a=reader, b=writer)
     assert [line.split(" reads it")[0].rsplit("policies match: ", 1)[1] for line in seen] == [
         "policy reader (spec.match.podSelector)",
         "policy reader (spec.exclude[0].podSelector)",
         "the table of marks (see `fairlead sources`)",
+        "the rule for pods that Kueue has admitted",
     ]
     assert all("spec.overrides.labels" in line for line in seen)
 

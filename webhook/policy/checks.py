@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from webhook import names
 from webhook.identity import READ_ANNOTATIONS, READ_LABELS
 from webhook.placement import capacity
 from webhook.placement.capacity import CapacityClass, InvalidClass
@@ -108,6 +109,7 @@ def written_and_read(documents: Sequence[Document]) -> Iterator[Finding]:
     A second call on our own output must find the same policies, or it would not be a no-op.
     """
     read_labels = dict.fromkeys(READ_LABELS, "the table of marks (see `fairlead sources`)")
+    read_labels[names.KUEUE_PODSET] = "the rule for pods that Kueue has admitted"
     read_annotations = dict.fromkeys(READ_ANNOTATIONS, "the table of marks")
     for document in documents:
         who = "exception" if isinstance(document.model, PlacementException) else "policy"
