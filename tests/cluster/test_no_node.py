@@ -1,0 +1,229 @@
+"""Pods that no node admits: kubectl shows why, and the scheduler says the same."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.cluster.manifests import pod
+from tests.cluster.rooms import Json, Room, Running
+from webhook import names
+from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.webhook import start_webhook, stop_webhook
+
+POOL = "cloud.google.com/gke-nodepool"
+GPU = {"key": "nvidia.com/gpu", "operator": "Exists"}
+POLICIES = f"""
+apiVersion: fairlead.dev/v1alpha1
+kind: CapacityClass
+metadata: {{name: burst}}
+spec: {{nodes: [{{labels: {{{POOL}: burst}}}}], autoscaled: true}}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: CapacityClass
+metadata: {{name: gone}}
+spec: {{nodes: [{{labels: {{{POOL}: gone}}}}]}}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {{name: gpu-jobs}}
+spec:
+  match: {{podSelector: {{matchLabels: {{want: gpu}}}}}}
+  defaults: {{nodeSelector: {{{POOL}: gpu}}}}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {{name: on-burst}}
+spec:
+  match: {{podSelector: {{matchLabels: {{want: burst}}}}}}
+  overrides: {{capacity: [{{class: burst, mode: Constrain}}]}}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {{name: on-gone}}
+spec:
+  match: {{podSelector: {{matchLabels: {{want: gone}}}}}}
+  overrides: {{capacity: [{{class: gone, mode: Constrain}}]}}
+"""
+
+
+@pytest.fixture(scope="module")
+def room(control_plane: ControlPlane, cluster_kubectl: Kubectl) -> Iterator[Room]:
+    """The module's own namespace."""
+    name = f"test-{uuid.uuid4().hex[:10]}"
+    control_plane.create_namespace(name)
+    yield Room(control_plane, cluster_kubectl.within(name), name)
+    control_plane.api.call("DELETE", f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture(scope="module")
+def server(
+    control_plane: ControlPlane, room: Room, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Running]:
+    """A webhook with --nodes that knows the nodes."""
+    folder = tmp_path_factory.mktemp("policies")
+    (folder / "policies.yaml").write_text(POLICIES)
+    webhook = start_webhook(
+        control_plane, folder, name="fairlead-nodes", namespaces=[room.name], options=["--nodes"]
+    )
+    running = Running(webhook, folder)
+    try:
+        while " known" not in running.readiness()["nodes"]["reason"]:
+            pass
+        yield running
+    finally:
+        stop_webhook(control_plane, webhook)
+
+
+pytestmark = pytest.mark.usefixtures("server")
+
+
+def container(name: str = "main", *, sidecar: bool = False, **requests: str) -> Json:
+    """A container that asks for so much; `gpu` is short for the device."""
+    asked = {key.replace("gpu", "nvidia.com/gpu"): text for key, text in requests.items()}
+    made = {"name": name, "image": "example.invalid/none"}
+    if sidecar:
+        made["restartPolicy"] = "Always"
+    return made | {"resources": {"requests": asked, "limits": asked}}
+
+
+def warned(room: Room, manifest: Json, *options: str) -> str:
+    """What kubectl warns of when the pod is created; empty if nothing."""
+    done = room.kubectl.run("create", "-f", "-", *options, stdin=json.dumps(manifest))
+    assert done.returncode == 0, done.stderr
+    return " ".join(line for line in done.stderr.splitlines() if " nodes" in line)
+
+
+def wait_for_scheduler(room: Room, name: str, *, bound: bool) -> None:
+    """Wait until the pod is bound, or until the scheduler says that no node takes it."""
+    while True:
+        seen: Json = room.kubectl.json("get", "pod", name)
+        conditions = seen.get("status", {}).get("conditions", [])
+        refused = [c for c in conditions if c["type"] == "PodScheduled" and c["status"] == "False"]
+        if "nodeName" in seen["spec"]:
+            assert bound
+            return
+        # For a moment other pods may be in the way of one that will be bound.
+        if refused and not bound:
+            assert refused[0]["reason"] == "Unschedulable"
+            return
+
+
+CASES: dict[str, tuple[Json, str]] = {
+    "a-policys-pool-with-a-taint": (
+        {"labels": {names.RUN: "r", "want": "gpu"}},
+        f"{POOL}=gpu (policy gpu-jobs) matches 2, but their taint nvidia.com/gpu=present is not",
+    ),
+    "the-taint-is-tolerated": (
+        {"labels": {names.RUN: "r", "want": "gpu"}, "tolerations": [GPU]},
+        "",
+    ),
+    "a-class-without-nodes": (
+        {"labels": {names.RUN: "r", "want": "gone"}},
+        "class gone (policy on-gone) matches none",
+    ),
+    "a-label-that-no-node-has": ({"nodeSelector": {POOL: "typo"}}, f"{POOL}=typo matches none"),
+    "more-devices-than-a-node-has": (
+        {
+            "nodeSelector": {POOL: "gpu"},
+            "tolerations": [GPU],
+            "containers": [container(gpu="9")],
+        },
+        f"{POOL}=gpu matches 2, but they have nvidia.com/gpu 8 at most, and the pod asks for 9",
+    ),
+    "all-devices-of-a-node": (
+        {
+            "nodeSelector": {POOL: "gpu"},
+            "tolerations": [GPU],
+            "containers": [container(gpu="4"), container("b", gpu="4")],
+        },
+        "",
+    ),
+    "containers-run-together": (
+        {"nodeSelector": {POOL: "on-demand"},
+         "containers": [container(cpu="20"), container("b", cpu="20")]},
+        "they have cpu 32 at most, and the pod asks for 40",
+    ),
+    "a-sidecar-runs-beside": (
+        {
+            "nodeSelector": {POOL: "on-demand"},
+            "containers": [container(cpu="20")],
+            "initContainers": [container("side", sidecar=True, cpu="20")],
+        },
+        "they have cpu 32 at most, and the pod asks for 40",
+    ),
+    "an-init-container-runs-before": (
+        {
+            "nodeSelector": {POOL: "on-demand"},
+            "containers": [container(cpu="20")],
+            "initContainers": [container("first", cpu="20")],
+        },
+        "",
+    ),
+    "what-the-pod-itself-is-given": (
+        {"nodeSelector": {POOL: "on-demand"}, "resources": {"requests": {"memory": "200Gi"}}},
+        "they have memory 128Gi at most, and the pod asks for 200Gi",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "fields", "said"), [(n, *case) for n, case in CASES.items()])
+def test_the_warning_is_the_schedulers_verdict(
+    room: Room, name: str, fields: dict[str, Any], said: str
+) -> None:
+    """What is warned of stays pending, and what is not is bound."""
+    warning = warned(room, pod(name, **fields))
+    assert said in warning
+    assert bool(said) == bool(warning)
+    wait_for_scheduler(room, name, bound=not said)
+    room.kubectl("delete", "pod", name, "--wait=false", "--grace-period=0")
+
+
+def test_a_node_that_is_made_on_demand_is_not_missed(room: Room, server: Running) -> None:
+    """The pod waits for it, and nobody is warned, nor is it counted."""
+    before = server.metric("fairlead_unplaceable_total")
+    labels = {names.RUN: "r", "want": "burst"}
+    assert warned(room, pod("burst", labels=labels)) == ""
+    wait_for_scheduler(room, "burst", bound=False)
+    assert server.metric("fairlead_unplaceable_total") == before
+    assert warned(room, pod("gone", labels={names.RUN: "r", "want": "gone"}))
+    assert server.metric("fairlead_unplaceable_total") == before + 1
+
+
+def test_a_node_that_comes_and_goes_is_seen(room: Room) -> None:
+    """Once it is ready nothing is said; cordoned, that is; gone, that no node is left."""
+    late = f"late-{uuid.uuid4().hex[:6]}"
+    asking = pod("late", nodeSelector={"pool": late})
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": late, "labels": {"pool": late}},
+        "status": {"allocatable": {"cpu": "8", "memory": "32Gi", "pods": "10"}},
+    }
+
+    def wait_for(text: str) -> None:
+        while text not in (said := warned(room, asking, "--dry-run=server") or "silence"):
+            assert "pool=" in said or said == "silence"
+
+    wait_for(f"as the pod came: pool={late} matches none")
+    room.create(node)
+    try:
+        wait_for("silence")
+        room.kubectl("cordon", late)
+        wait_for(f"pool={late} matches 1, but it is cordoned")
+    finally:
+        room.kubectl("delete", "node", late)
+    wait_for(f"pool={late} matches none")
+
+
+def test_the_view_is_told_of_and_never_makes_the_webhook_unready(server: Running) -> None:
+    """How many nodes, and how long ago; its age is a metric."""
+    condition = server.readiness()["nodes"]
+    assert condition["ready"]
+    assert "known, last heard of" in condition["reason"]
+    assert server.metric("fairlead_cache_age_seconds", resource="nodes") < 300
