@@ -1,13 +1,20 @@
-"""`fairlead check`: validate policy files, and hold them against a cluster's nodes."""
+"""`fairlead check`: validate policies, and hold them against a cluster's nodes."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from webhook.cli.cluster_options import client_of, cluster_options
 from webhook.cli.output_option import output_option
+from webhook.cli.where import WhereType
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from webhook.cli.where import Where
 
 
 @click.command("check")
@@ -16,29 +23,33 @@ from webhook.cli.output_option import output_option
     nargs=-1,
     required=True,
     metavar="PATH...",
-    type=click.Path(exists=True, path_type=Path, allow_dash=True),
+    type=WhereType(folders=True),
 )
 @click.option(
     "--nodes",
-    "nodes_file",
-    type=click.Path(exists=True, path_type=Path, allow_dash=True, dir_okay=False),
+    type=WhereType(folders=False),
     metavar="FILE",
-    help="What `kubectl get nodes -o yaml` (or json) prints: which policies leave none of them?",
+    help="What `kubectl get nodes -o yaml` (or json) prints, or `cluster`: which policies leave "
+    "none of these nodes?",
 )
 @click.option("--strict", is_flag=True, help="Fail for warnings, too.")
+@cluster_options
 @output_option("How to print what is found.")
 @click.pass_context
 def command(
-    context: click.Context,
-    paths: tuple[Path, ...],
-    nodes_file: Path | None,
+    ctx: click.Context,
+    paths: tuple[Where, ...],
+    nodes: Where | None,
     strict: bool,
+    kubeconfig: Path | None,
+    context: str,
     output: str,
 ) -> None:
-    """Validate policies and capacity classes, without a cluster.
+    """Validate policies and capacity classes: those of files, or those that a cluster has.
 
     A PATH is a file, a folder with all folders in it, or - for standard input; all of them
-    together are one set. Every error is named at once, with file, line, column and field.
+    together are one set. Every error is named at once, with file, line, column and field. The word
+    `cluster` in the place of PATH means the policies that are objects of the cluster.
 
     With --nodes, also names the policies that leave no node, or that tolerate none of the taints
     of the nodes that they choose, and the classes of which there is no node.
@@ -49,23 +60,26 @@ def command(
       fairlead check policies/ classes/gke.yaml --strict
       kubectl get nodes -o json > nodes.json
       fairlead check policies/ --nodes nodes.json
+      fairlead check cluster --nodes cluster
       fairlead check policies/ -o json | jq '.findings[].message'
 
     \b
     Exit codes:
       0  no errors (with --strict: no warnings either)
-      1  errors, or a file cannot be read
+      1  errors, a file cannot be read, or the cluster did not answer
       2  wrong usage, or no policy there
     """
     from webhook.cli import check_run, check_text
 
-    checked = check_run.check(paths, nodes_file)
+    given = check_run.read(paths, nodes, lambda: client_of(kubeconfig, context))
+    checked = check_run.check(given) if given else None
     if checked is None:
         where = ", ".join(map(str, paths))
-        raise click.UsageError(f"no policies and no classes in {where} (*.yaml, *.yml, *.json)")
+        what = "objects" if where == "cluster" else "*.yaml, *.yml, *.json"
+        raise click.UsageError(f"no policies and no classes in {where} ({what})")
     if output == "json":
         click.echo(json.dumps(check_text.document(checked), indent=2, ensure_ascii=False))
     else:
         for line in check_text.lines(checked):
             click.echo(line)
-    context.exit(1 if checked.errors or (strict and checked.warnings) else 0)
+    ctx.exit(1 if checked.errors or (strict and checked.warnings) else 0)

@@ -1,26 +1,32 @@
-"""Checking policy files, and holding them against nodes: from paths to findings."""
+"""Checking policies, and holding them against nodes: from paths, or a cluster, to findings."""
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.cli.offline import read_nodes
-from webhook.errors import InvalidDocuments
+from webhook.cli.where import CLUSTER
+from webhook.errors import InvalidDocuments, UnreadableInput
 from webhook.policy import source
 from webhook.policy.feasibility import feasibility
 from webhook.policy.findings import Finding
-from webhook.policy.load import load
+from webhook.policy.load import compiled
+from webhook.policy.objects import Objects
 from webhook.server.folder import read_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Mapping, Sequence
 
+    from webhook.cli.where import Where
+    from webhook.kube.client import Client
+    from webhook.placement.nodes import Node
     from webhook.policy.feasibility import Feasibility
+    from webhook.policy.model import PolicyDocument
     from webhook.policy.policy_set import PolicySet
-    from webhook.policy.source import Document
+    from webhook.policy.reader import Document, Documents
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,35 +52,75 @@ class Checked:
         return len(self.findings) - self.errors
 
 
-def check(paths: Sequence[Path], nodes_file: Path | None) -> Checked | None:
-    """Check the policies at the paths; None if they hold nothing. Raises UnreadableInput."""
-    files: dict[str, bytes] = {}
-    for path in paths:
-        files |= {"<stdin>": sys.stdin.buffer.read()} if str(path) == "-" else read_folder(path)
-    if not files:
+class Given(NamedTuple):
+    """What is checked: documents, where they were read, and the nodes, if they are known."""
+
+    places: Sequence[str]
+    documents: Documents[PolicyDocument]
+    nodes: Sequence[Node] | None
+
+
+def read(paths: Sequence[Where], nodes: Where | None, client: Callable[[], Client]) -> Given | None:
+    """What stands at the paths; None if that is nothing. The word `cluster` asks the cluster.
+
+    Raises UnreadableInput, and ClusterError.
+    """
+    told = asyncio.run(_told(client, paths, nodes)) if CLUSTER in (*paths, nodes) else _Told()
+    known = told.nodes
+    if CLUSTER in paths:
+        if len(paths) > 1:
+            raise UnreadableInput(["give cluster, or paths; they are not one set"])
+        given = Given(sorted(told.objects), Objects().documents(told.objects), known)
+    else:
+        files: dict[str, bytes] = {}
+        for path in paths:
+            if path is not CLUSTER:
+                stdin = str(path) == "-"
+                files |= {"<stdin>": sys.stdin.buffer.read()} if stdin else read_folder(path)
+        given = Given(sorted(files), source.parse(files), known)
+    if not given.places:
         return None
-    nodes = read_nodes(nodes_file) if nodes_file else None
+    return given if nodes is None or nodes is CLUSTER else given._replace(nodes=read_nodes(nodes))
+
+
+class _Told(NamedTuple):
+    objects: Mapping[str, bytes] = {}
+    nodes: Sequence[Node] | None = None
+
+
+async def _told(
+    connect: Callable[[], Client], paths: Sequence[Where], nodes: Where | None
+) -> _Told:
+    from webhook.cli.live.asking import node_list
+    from webhook.kube.policy_objects import read_objects
+
+    async with connect() as client:
+        objects = await read_objects(client) if CLUSTER in paths else {}
+        return _Told(objects, await node_list(client, CLUSTER) if nodes is CLUSTER else None)
+
+
+def check(given: Given) -> Checked | None:
+    """Check the policies; None if there are none, and no classes."""
     try:
-        policies, warnings = load(files)
+        policies, warnings = compiled(given.documents)
     except InvalidDocuments as error:
         found = [each for each in error.findings if isinstance(each, Finding)]
-        return Checked(sorted(files), found, None, None)
+        return Checked(given.places, found, None, None)
     if not policies.policies and not policies.classes:
         return None
-    if nodes is None:
-        return Checked(sorted(files), warnings, policies, None)
-    feasible = feasibility(policies, nodes)
-    findings = sorted([*warnings, *_placed(feasible, files)])
-    return Checked(sorted(files), findings, policies, feasible)
+    if given.nodes is None:
+        return Checked(given.places, warnings, policies, None)
+    feasible = feasibility(policies, given.nodes)
+    findings = sorted([*warnings, *_placed(feasible, given.documents)])
+    return Checked(given.places, findings, policies, feasible)
 
 
-def _placed(feasible: Feasibility, files: Mapping[str, bytes]) -> list[Finding]:
-    """The concerns as findings, each at its place in the files."""
-    documents: dict[tuple[str, str], Document] = {
-        (document.model.kind, document.model.name): document
-        for document in source.parse(files).documents
+def _placed(feasible: Feasibility, documents: Documents[PolicyDocument]) -> list[Finding]:
+    """The concerns as findings, each at its place."""
+    found: dict[tuple[str, str], Document[PolicyDocument]] = {
+        (each.model.kind, each.model.name): each for each in documents.documents
     }
     return [
-        documents[each.kind, each.name].finding(each.path, each.message, each.severity)
+        found[each.kind, each.name].finding(each.path, each.message, each.severity)
         for each in feasible.concerns
     ]

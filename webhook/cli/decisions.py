@@ -116,7 +116,7 @@ def _of_template(template: PodTemplate, offline: Offline) -> list[Replicas]:
     count = 1 if template.count is None else max(template.count, 1)
     decided = min(count, MAX_REPLICAS)
     for index in range(decided):
-        arrival = Arrival(template.pod(index), namespace, labels)
+        arrival = Arrival(template.pod(index), namespace, labels, now=offline.now)
         decision = decide(arrival, offline.policies, offline.cluster)
         group = next((each for each in groups if same(each.decision, decision)), None)
         if group is None:

@@ -7,61 +7,132 @@ from typing import TYPE_CHECKING
 
 import click
 
+from webhook.cli.cluster_options import cluster_options
 from webhook.cli.output_option import output_option
 from webhook.cli.pod_options import pod_options
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from webhook.cli.chosen import Chosen
+    from webhook.cli.live.focus import Focus
+    from webhook.cli.where import Where
+
 
 @click.command("explain")
+@click.argument("words", nargs=-1, metavar="[TYPE NAME | TYPE/NAME]...")
 @pod_options
+@click.option(
+    "--policy",
+    default="",
+    metavar="NAME",
+    help="Only this policy: does it match, and if not, which condition fails; what became of its "
+    "wishes.",
+)
+@click.option(
+    "--field",
+    default="",
+    metavar="PATH",
+    help="Only this field, such as tolerations, nodeSelector.pool or "
+    "'tolerations[nvidia.com/gpu]': who set it, who lost it, and which policies could set it and "
+    "do not match.",
+)
+@cluster_options
 @output_option("Text for people, or JSON with everything: all nodes by name, the whole patch.")
 @click.pass_context
 def command(
-    context: click.Context,
+    ctx: click.Context,
+    words: tuple[str, ...],
     filenames: tuple[Path, ...],
-    policies: tuple[Path, ...],
+    policies: tuple[Where, ...],
     namespace: str,
     namespaces_file: Path | None,
-    nodes_file: Path | None,
+    nodes: Where | None,
+    policy: str,
+    field: str,
+    kubeconfig: Path | None,
+    context: str,
     output: str,
 ) -> None:
-    """Explain why pods get what they get, without a cluster.
+    """Explain why pods get what they get: objects of a cluster, or of files without one.
 
     For each pod: who it is; each policy, and if it does not match the very condition that fails;
     each field, by whom it is set, kept, lost, dropped, removed, skipped or rejected, and why; and
     with --nodes, what shuts the pod out of each node.
 
+    Of a live pod also what its stamp says was done when it was created, and where it is not as
+    today's policies would have it. These decide on it as its author wrote it: by the template of
+    what made it, else by the file that it was applied from, else by what no policy has to its
+    credit. Of a Job, Deployment, Run or whatever makes pods: what new pods would get, and which of
+    its live pods are otherwise.
+
     \b
     Examples:
-      fairlead explain -f pod.yaml --policies policies/
-      kubectl get pod train-0 -o yaml | fairlead explain -f - --policies policies/
-      kubectl get nodes -o json > nodes.json
-      fairlead explain -f job.yaml --policies policies/ --nodes nodes.json
-      fairlead explain -f job.yaml --policies policies/ -o json | jq '.pods[].trace'
+      fairlead explain pod train-0 -n research
+      fairlead explain job/train --nodes cluster
+      fairlead explain pod train-0 --field tolerations
+      fairlead explain pod train-0 --field nodeSelector.pool
+      fairlead explain deployment web --policy spot-workers
+      fairlead explain pod train-0 --policies policies/
+      fairlead explain -f job.yaml --policies policies/ --nodes nodes.yaml
+      kubectl get tfjob mnist -o yaml | fairlead explain -f - --policies cluster
 
     \b
     Exit codes:
-      0  every pod would be admitted
-      1  a pod would be rejected, or a file cannot be read
-      2  wrong usage
+      0  with -f: every pod would be admitted; live: every pod is as it would be today
+      1  with -f: a pod would be rejected, or a file cannot be read;
+         live: a pod is otherwise, would be rejected, or has no stamp
+      2  wrong usage; live: no such object, or the cluster did not answer
     """
-    from webhook.cli import explain_json, explain_text
-    from webhook.cli.decisions import decisions
-    from webhook.cli.offline import read_nodes, read_offline
+    from webhook.cli.chosen import Chosen
+    from webhook.cli.live.fields import field_path
+    from webhook.cli.live.focus import Focus
 
-    offline = read_offline(filenames, policies, namespace, namespaces_file)
-    nodes = read_nodes(nodes_file) if nodes_file else None
+    chosen = Chosen(
+        words, filenames, policies, namespace, namespaces_file, nodes, kubeconfig, context
+    )
+    focus = Focus(policy, field_path(field))
+    same = _live(chosen, focus, output) if chosen.live else _files(chosen, focus, output)
+    ctx.exit(0 if same else 1)
+
+
+def _live(chosen: Chosen, focus: Focus, output: str) -> bool:
+    """Print what is found of live objects; whether all are as they would be."""
+    from webhook.cli.live import document, text
+    from webhook.cli.live.answered import answered
+
+    answers = answered(chosen, focus)
+    if output == "json":
+        click.echo(json.dumps(document.document(answers, focus), indent=2, ensure_ascii=False))
+    else:
+        for line in text.lines(answers, focus):
+            click.echo(line)
+    return answers.same
+
+
+def _files(chosen: Chosen, focus: Focus, output: str) -> bool:
+    """Print what is found of files; whether every pod would be admitted."""
+    from webhook.cli import explain_json, explain_text
+    from webhook.cli.chosen import read_files
+    from webhook.cli.decisions import decisions
+    from webhook.cli.live.focus import check_policy
+    from webhook.cli.live.text import focused
+
+    offline, nodes = read_files(chosen)
+    check_policy(focus, offline.policies, ())
     decided = decisions(offline)
     for note in offline.unknown_namespaces():
         click.secho("note: ", fg="yellow", bold=True, nl=False, err=True)
         click.echo(note, err=True)
     if output == "json":
-        found = explain_json.document(decided, offline.policies, nodes)
+        found = explain_json.document(decided, offline.policies, nodes, focus)
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))
     else:
-        texts = ("\n".join(explain_text.lines(each, offline.policies, nodes)) for each in decided)
-        click.echo("\n\n".join(texts))
-    if any(not each.decision.allowed for each in decided):
-        context.exit(1)
+        texts = (
+            focused(each, offline.policies, focus)
+            if focus
+            else explain_text.lines(each, offline.policies, nodes)
+            for each in decided
+        )
+        click.echo("\n\n".join("\n".join(each) for each in texts))
+    return all(each.decision.allowed for each in decided)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.admission.audit import report
+from webhook.cli import excepted
 from webhook.cli.explained import answers, surveys
+from webhook.cli.live.focus import Focus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,20 +16,26 @@ if TYPE_CHECKING:
     from webhook.placement.nodes import Node, Survey
     from webhook.policy.policy_set import PolicySet
 
+_NOTHING = Focus()
+
 
 def document(
-    decided: Sequence[Replicas], policies: PolicySet, nodes: Sequence[Node] | None
+    decided: Sequence[Replicas],
+    policies: PolicySet,
+    nodes: Sequence[Node] | None,
+    focus: Focus = _NOTHING,
 ) -> dict[str, Any]:
-    """The explanation of all decisions as JSON."""
+    """The explanation of all decisions as JSON; with a focus, lists have what is about it."""
     return {
         "set": policies.hash,
-        "pods": [_of_replicas(replicas, policies, nodes) for replicas in decided],
+        "pods": [of_replicas(replicas, policies, nodes, focus) for replicas in decided],
     }
 
 
-def _of_replicas(
-    replicas: Replicas, policies: PolicySet, nodes: Sequence[Node] | None
+def of_replicas(
+    replicas: Replicas, policies: PolicySet, nodes: Sequence[Node] | None, focus: Focus
 ) -> dict[str, Any]:
+    """The explanation of one decision."""
     template, decision = replicas.template, replicas.decision
     result: dict[str, Any] = {
         "object": template.source.title,
@@ -39,9 +47,14 @@ def _of_replicas(
         "identity": decision.identity._asdict() if decision.identity else None,
         "result": decision.result,
         "reason": decision.reason,
-        "policies": [each._asdict() for each in answers(replicas, policies)],
-        "trace": [entry._asdict() for entry in decision.trace],
+        "policies": [
+            each._asdict()
+            for each in answers(replicas, policies)
+            if not focus or focus.answer(each, policies)
+        ],
+        "trace": [entry._asdict() for entry in decision.trace if focus.entry(entry, policies)],
         "audited": report(decision.audited) if decision.audited else None,
+        "exceptions": excepted.document(decision),
         "warnings": list(replicas.warnings),
         "patch": list(decision.patch),
     }

@@ -116,7 +116,8 @@ def _why(answer: PolicyAnswer) -> str:
     """The condition or the reason; of a policy that counts, what it is for, in one sentence."""
     if answer.answer in ("no", "set aside"):
         return answer.why
-    return textwrap.shorten(answer.why.partition(". ")[0], _SENTENCE, placeholder=" …")
+    what = textwrap.shorten(answer.why.partition(". ")[0], _SENTENCE, placeholder=" …")
+    return "; ".join(part for part in (what, answer.ended) if part)
 
 
 def fields_title(decision: Decision) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from webhook.admission.engine import subject_of
+from webhook.cli import excepted
 from webhook.placement import nodes as nodes_of
 from webhook.placement import pod as pods
 from webhook.policy.findings import path_text
@@ -23,12 +24,16 @@ _ORDER: tuple[Answer, ...] = ("applies", "audit", "set aside", "no")
 
 
 class PolicyAnswer(NamedTuple):
-    """What one policy has to do with the pods; `why` is the condition that fails, or a reason."""
+    """What one policy has to do with the pods; `why` is the condition that fails, or a reason.
+
+    `ended` tells of exceptions that would have kept it from taking part, had they not ended.
+    """
 
     name: str
     priority: int
     answer: Answer
     why: str
+    ended: str = ""
 
 
 def answers(replicas: Replicas, policies: PolicySet) -> list[PolicyAnswer]:
@@ -52,7 +57,10 @@ def answers(replicas: Replicas, policies: PolicySet) -> list[PolicyAnswer]:
             why = failed
         else:
             answer, why = "set aside", _aside(replicas, policies, at)
-        found.append(PolicyAnswer(policy.name, policy.priority, answer, why))
+        said = "; ".join(excepted.reasons(decision, policy.name, arrival.now))
+        if policy.name in decision.set_aside.policies:
+            answer, why, said = "set aside", said, ""
+        found.append(PolicyAnswer(policy.name, policy.priority, answer, why, said))
     return sorted(found, key=lambda each: _ORDER.index(each.answer))
 
 

@@ -1,4 +1,4 @@
-"""`fairlead mutate`: what pods would become, without a cluster."""
+"""`fairlead mutate`: what pods would become."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from webhook.cli.cluster_options import cluster_options
 from webhook.cli.pod_options import pod_options
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from webhook.cli.where import Where
+
 
 @click.command("mutate")
+@click.argument("words", nargs=-1, metavar="[TYPE NAME | TYPE/NAME]...")
 @pod_options
 @click.option(
     "-o",
@@ -23,22 +27,27 @@ if TYPE_CHECKING:
     help="diff: what changes; yaml, json: all objects, with the templates as their pods would be; "
     "patch: the JSON Patch of each pod; name: a line for each pod.",
 )
+@cluster_options
 @click.pass_context
 def command(
-    context: click.Context,
+    ctx: click.Context,
+    words: tuple[str, ...],
     filenames: tuple[Path, ...],
-    policies: tuple[Path, ...],
+    policies: tuple[Where, ...],
     namespace: str,
     namespaces_file: Path | None,
-    nodes_file: Path | None,
+    nodes: Where | None,
     output: str,
+    kubeconfig: Path | None,
+    context: str,
 ) -> None:
-    """Print what pods would become under policies, without a cluster.
+    """Print what pods would become under policies: objects of files, or of a cluster.
 
     Takes Pods, and whatever makes pods: Jobs, CronJobs, Deployments, StatefulSets, Kubeflow's
     jobs, JobSets, Ray clusters, or any object with a pod template in it. Decides by the same code
     as the webhook. A workload's pods get the labels that its controller will give them; where
-    replicas differ in what becomes of them, each kind of replica is shown.
+    replicas differ in what becomes of them, each kind of replica is shown. A live pod is taken as
+    its author wrote it, without what policies gave it when it was created.
 
     \b
     Examples:
@@ -46,23 +55,34 @@ def command(
       kubectl get tfjobs -A -o yaml | fairlead mutate -f - --policies policies/ -o name
       fairlead mutate -f pods/ --policies policies/ --nodes nodes.yaml
       fairlead mutate -f job.yaml --policies policies/ -o yaml | kubectl diff -f -
+      fairlead mutate job/train -n research
+      fairlead mutate pod train-0 --policies policies/ --nodes cluster
 
     \b
     Exit codes:
       0  every pod would be admitted
       1  a pod would be rejected (the reason is on stderr), or a file cannot be read
-      2  wrong usage
+      2  wrong usage; live: no such object, or the cluster did not answer
 
     `fairlead explain` with the same options says why.
     """
+    from webhook.cli.chosen import Chosen, read_files
     from webhook.cli.decisions import decisions
     from webhook.cli.mutate_text import Printer
-    from webhook.cli.offline import read_nodes, read_offline
 
-    offline = read_offline(filenames, policies, namespace, namespaces_file)
-    nodes = read_nodes(nodes_file) if nodes_file else None
+    chosen = Chosen(
+        words, filenames, policies, namespace, namespaces_file, nodes, kubeconfig, context
+    )
+    if chosen.live:
+        from webhook.cli.live.anew import anew
+        from webhook.cli.live.answered import answered
+
+        answers = answered(chosen)
+        offline, known = anew(answers, whole=output in ("yaml", "json")), answers.nodes
+    else:
+        offline, known = read_files(chosen)
     decided = decisions(offline)
-    printer = Printer(offline, decided, nodes)
+    printer = Printer(offline, decided, known)
     printer.notes()
     match output:
         case "diff":
@@ -74,4 +94,4 @@ def command(
         case _:
             printer.objects(as_json=output == "json")
     if any(not each.decision.allowed for each in decided):
-        context.exit(1)
+        ctx.exit(1)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from webhook.cli import excepted
 from webhook.cli.layout import table
 from webhook.cli.verdict import coloured, cure, verdict
 from webhook.cli.yaml_out import yaml_documents, yaml_text
@@ -103,6 +104,8 @@ class Printer:
         click.echo(json.dumps(whole, indent=2, ensure_ascii=False))
 
     def _aside(self, replicas: Replicas) -> None:
+        for line in excepted.notes(replicas.decision, replicas.arrival.now):
+            _tell("note", "yellow", f"{replicas.subject}: {line}")
         for line in replicas.warnings:
             _tell("warning", "yellow", f"{replicas.subject}: {line}")
         if not replicas.decision.allowed:

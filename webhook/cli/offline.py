@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from webhook import names
@@ -12,6 +13,7 @@ from webhook.cli.objects import counted, read_objects
 from webhook.errors import UnreadableInput
 from webhook.placement import nodes as nodes_of
 from webhook.policy.load import load
+from webhook.policy.policy_set import PolicySet
 from webhook.server.folder import read_folder
 from webhook.workloads.find import pod_templates
 
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from webhook.placement.nodes import Node
-    from webhook.policy.policy_set import PolicySet
     from webhook.workloads.object import Object
     from webhook.workloads.template import PodTemplate
 
@@ -31,7 +32,8 @@ _NAMESPACE_NAME = "kubernetes.io/metadata.name"
 class Offline:
     """Everything that was read. `namespaces` has the labels of those that are known.
 
-    `templates` are those of the objects, in order. `namespace` is for objects that give none.
+    `templates` are those of the objects, in order. `namespace` is for objects that give none. `now`
+    is when their pods would come: exceptions end.
     """
 
     policies: PolicySet
@@ -40,6 +42,7 @@ class Offline:
     namespaces: Mapping[str, Mapping[str, str]]
     cluster: Cluster
     namespace: str
+    now: datetime | None = None
 
     def namespace_of(self, template: PodTemplate) -> str:
         """The namespace of the template's pods."""
@@ -92,15 +95,18 @@ def unknown_namespaces(
 
 
 def read_offline(
-    objects: Sequence[Path], policies: Sequence[Path], namespace: str, namespaces: Path | None
+    objects: Sequence[Path],
+    policies: Sequence[Path] | PolicySet,
+    namespace: str,
+    namespaces: Path | None,
 ) -> Offline:
-    """Read everything.
+    """Read everything; `policies` is a set, or where its files are.
 
     Namespaces and PriorityClasses among the objects count as they would in the cluster, and go
     before those of the file `namespaces`. Raises UnreadableInput, also if no object makes pods or
     one is a Run, and InvalidDocuments.
     """
-    policy_set = read_policies(policies)
+    policy_set = policies if isinstance(policies, PolicySet) else read_policies(policies)
     found = read_objects(objects)
     _refuse_runs(found)
     templates = [template for each in found for template in pod_templates(each)]
@@ -111,7 +117,8 @@ def read_offline(
     file = read_cluster_file(namespaces) if namespaces else None
     default = default_priority_class(found) or (file and file.default_priority_class)
     known = {**(file.namespaces if file else {}), **namespaces_among(found)}
-    return Offline(policy_set, found, templates, known, Cluster(default or ""), namespace)
+    now = datetime.now(UTC)
+    return Offline(policy_set, found, templates, known, Cluster(default or ""), namespace, now)
 
 
 def read_policies(paths: Sequence[Path]) -> PolicySet:

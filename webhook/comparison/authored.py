@@ -12,11 +12,10 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
-from webhook.placement import node_affinity
+from webhook.placement import capacity_request, node_affinity
 from webhook.placement.capacity import MODES
 from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES
 from webhook.placement.provenance import MAPS, SCALARS, holds
-from webhook.placement.tolerations import covered
 from webhook.placement.wishes import (
     CapacityWish,
     ListWish,
@@ -30,11 +29,11 @@ from webhook.placement.wishes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from webhook.placement.capacity import CapacityClass
+    from webhook.placement.capacity import CapacityClass, Mode
     from webhook.placement.pod import PodPlacement
-    from webhook.placement.shapes import Term
+    from webhook.placement.shapes import Requirement, Term
     from webhook.placement.wishes import Wish
     from webhook.policy.policy_set import PolicySet
 
@@ -78,7 +77,22 @@ def without_credits(
                 unsure.append((policy, field))
             else:
                 result = undone
+    for capacity, mode, weight in _asked(own, policies.classes):
+        result = _without_capacity(result, capacity, condition(capacity, mode), weight)
     return Authored(result, tuple(unsure))
+
+
+def _asked(
+    own: PodPlacement, classes: Mapping[str, CapacityClass]
+) -> Iterator[tuple[CapacityClass, Mode, int | None]]:
+    """What the pod's own annotation asks of classes: it is asked, and given, anew."""
+    try:
+        requests = capacity_request.parse(own.annotations.get(names.CAPACITY, ""), classes)
+    except capacity_request.InvalidRequest:
+        return
+    for request in requests:
+        weight = request.weight if request.mode == "Prefer" else None
+        yield classes[request.class_name], request.mode, weight
 
 
 def with_origin(stripped: Authored, origin: PodPlacement) -> Authored:
@@ -175,7 +189,7 @@ def _without_any_mode(own: PodPlacement, capacity: CapacityClass) -> PodPlacemen
 def _without_capacity(
     own: PodPlacement, capacity: CapacityClass, terms: Sequence[Term] | None, weight: int | None
 ) -> PodPlacement:
-    left = [each for each in own.tolerations if not covered(each, capacity.tolerations)]
+    left = [each for each in own.tolerations if each not in capacity.tolerations]
     result = own._replace(tolerations=left)
     if weight is not None:
         result = _without_entries(result, PREFERRED_NODES, capacity.preferences(weight))
@@ -202,12 +216,16 @@ def _relieved(own: Sequence[Term] | None, terms: Sequence[Term]) -> list[Term] |
 
 def _minus(term: Term, part: Term) -> Term:
     result: Term = {}
-    if kept := [
-        each
-        for each in term.get("matchExpressions") or ()
-        if each not in (part.get("matchExpressions") or ())
-    ]:
-        result["matchExpressions"] = kept
-    if fields := term.get("matchFields"):
+    expressions = _left(term.get("matchExpressions"), part.get("matchExpressions"))
+    if expressions:
+        result["matchExpressions"] = expressions
+    fields = _left(term.get("matchFields"), part.get("matchFields"))
+    if fields:
         result["matchFields"] = fields
     return result
+
+
+def _left(
+    own: Sequence[Requirement] | None, part: Sequence[Requirement] | None
+) -> list[Requirement]:
+    return [each for each in own or () if each not in (part or ())]

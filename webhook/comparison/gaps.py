@@ -38,7 +38,8 @@ def fields(placement: PodPlacement) -> dict[str, Any]:
             if key != names.PLACEMENT:
                 found[f"{holder}[{key}]"] = value
     for name, attribute in SCALARS.items():
-        if value := getattr(placement, attribute):
+        value = getattr(placement, attribute)
+        if value not in ("", names.DEFAULT_SCHEDULER):
             found[name] = value
     for each in placement.tolerations:
         found.setdefault(f"tolerations[{each.get('key') or '*'}]", []).append(each)

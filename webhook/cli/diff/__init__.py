@@ -141,6 +141,8 @@ def command(
 
 
 def _answer(question: Question) -> Outcome:
+    from datetime import UTC, datetime
+
     from webhook.cli.diff.judging import compared
     from webhook.cli.diff.question import gather
     from webhook.cli.diff.words import Outcome
@@ -153,7 +155,7 @@ def _answer(question: Question) -> Outcome:
         gathered = gather(question)
     _notes(gathered)
     with progress.step(f"Deciding on {len(gathered.pods.makers):,} pods and templates"):
-        report = compared(gathered)
+        report = compared(gathered, datetime.now(UTC))
     nodes = gathered.facts.nodes
     return Outcome(
         question.old.said,

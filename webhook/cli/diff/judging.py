@@ -15,20 +15,21 @@ from webhook.errors import InvalidPod, UnreadableInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
     from webhook.cli.diff.gathered import Gathered, Planned
     from webhook.comparison.report import Report
     from webhook.placement.shapes import JsonObject
 
 
-def compared(gathered: Gathered) -> Report:
-    """What becomes of all pods otherwise.
+def compared(gathered: Gathered, now: datetime) -> Report:
+    """What becomes of all pods otherwise, if they came `now`.
 
     Of replicas that are made alike those after the thousandth are taken to be like the last
     before, as `fairlead mutate` and `fairlead run preview` do. Raises UnreadableInput with every
     pod whose fields have no pod's shape.
     """
-    judge = _Judge(gathered)
+    judge = _Judge(gathered, now)
     found: list[Judged] = []
     problems: list[str] = []
     for each in gathered.pods.makers:
@@ -45,7 +46,8 @@ def compared(gathered: Gathered) -> Report:
 
 
 class _Judge:
-    def __init__(self, gathered: Gathered) -> None:
+    def __init__(self, gathered: Gathered, now: datetime) -> None:
+        self._now = now
         facts = gathered.facts
         cluster = Cluster(facts.default_priority_class)
         self._namespaces = facts.namespaces
@@ -75,5 +77,5 @@ class _Judge:
 
     def _judged(self, maker: Maker, index: int, more: int, pod: JsonObject) -> Judged:
         labels = labels_of(maker.namespace, self._namespaces)
-        arrival = Arrival(pod, maker.namespace, labels)
+        arrival = Arrival(pod, maker.namespace, labels, now=self._now)
         return Judged(maker, index, more, self._comparison.of(arrival))

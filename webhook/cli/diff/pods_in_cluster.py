@@ -29,8 +29,8 @@ _OF_CONTAINERS: Final = ("name", "resources")
 _OF_METADATA: Final = ("name", "namespace", "labels", "annotations", "ownerReferences")
 
 
-async def read_facts(client: Client, namespace: str) -> Facts:
-    """Labels by namespace, of this one or of all; PriorityClasses and nodes.
+async def read_facts(client: Client, namespace: str, *, nodes: bool = True) -> Facts:
+    """Labels by namespace, of this one or of all; PriorityClasses, and unless told not to, nodes.
 
     Raises ClusterError.
     """
@@ -39,14 +39,14 @@ async def read_facts(client: Client, namespace: str) -> Facts:
     else:
         spaces = (await client.list("/api/v1/namespaces", _labels_only)).items
     classes = await client.list("/apis/scheduling.k8s.io/v1/priorityclasses", lambda one: one)
-    nodes = await client.list("/api/v1/nodes", nodes_of.read)
+    listed = (await client.list("/api/v1/nodes", nodes_of.read)).items if nodes else None
     return Facts(
         namespaces_among([_object("v1", "Namespace", each) for each in spaces]),
         default_priority_class(
             [_object("scheduling.k8s.io/v1", "PriorityClass", each) for each in classes.items]
         )
         or "",
-        nodes.items,
+        listed,
     )
 
 

@@ -55,4 +55,6 @@ def placed_of(
     audited = [policy.name for policy in policies.policies if not policy.enforced]
     classes = list(policies.classes.values())
     defaults = default_priority_class, default_toleration_seconds
-    return Placed(enforced, classes, policies.hash, *defaults), audited
+    rolled_out = [policy.name for policy in policies.policies if policy.rollout is not None]
+    exceptions = [exception.name for exception in policies.exceptions]
+    return Placed(enforced, classes, policies.hash, *defaults, rolled_out, exceptions), audited

@@ -138,6 +138,8 @@ def _judge(
     policies: Sequence[Path], namespaces_file: Path | None, plans: Sequence[Planned]
 ) -> Judge | None:
     """Who decides; None without policies. Says what it does not know."""
+    from datetime import UTC, datetime
+
     from webhook.admission.arrival import Cluster
     from webhook.cli.cluster_file import read_cluster_file
     from webhook.cli.offline import labels_of, read_policies, unknown_namespaces
@@ -153,7 +155,8 @@ def _judge(
     for line in unknown_namespaces(policy_set, used, known, "--namespaces"):
         _note(line)
     default = file.default_priority_class if file else None
-    return Judge(policy_set, Cluster(default or ""), lambda name: labels_of(name, known))
+    now = datetime.now(UTC)
+    return Judge(policy_set, Cluster(default or ""), lambda name: labels_of(name, known), now)
 
 
 def _rejected(shown: Sequence[tuple[Planned, Sequence[Group]]]) -> bool:

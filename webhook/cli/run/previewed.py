@@ -15,6 +15,7 @@ from webhook.cli.decisions import MAX_REPLICAS, same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from datetime import datetime
 
     from webhook.admission.arrival import Cluster
     from webhook.admission.decision import Decision
@@ -27,16 +28,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Decides on pods as the webhook would; `labels` gives a namespace's."""
+    """Decides on pods as the webhook would at `now`; `labels` gives a namespace's."""
 
     policies: PolicySet
     cluster: Cluster
     labels: Callable[[str], Mapping[str, str]]
+    now: datetime | None = None
 
     def arrival(self, pod: JsonObject) -> Arrival:
         """A pod as the webhook gets it."""
         namespace = pod["metadata"]["namespace"]
-        return Arrival(pod, namespace, self.labels(namespace))
+        return Arrival(pod, namespace, self.labels(namespace), now=self.now)
 
     def decision(self, pod: JsonObject) -> Decision:
         """What the webhook would answer."""

@@ -1,0 +1,121 @@
+"""From a pod that was placed to what its author wrote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hypothesis import HealthCheck, assume, given, settings
+
+from tests.comparison.worlds import arrival, policies
+from tests.laws.strategies import pods as pods_of_runs
+from tests.laws.strategies import policy_lists
+from tests.laws.world import decided, policy_set
+from tests.policy_tests.writing import policy
+from webhook import names
+from webhook.admission.arrival import Arrival, Cluster
+from webhook.admission.engine import decide
+from webhook.comparison.authored import Authored, with_origin, without_credits
+from webhook.comparison.gaps import gaps
+from webhook.placement import pod as pods
+from webhook.placement.pod import PodPlacement
+from webhook.policy.policy_set import PolicySet
+
+Json = dict[str, Any]
+POOL = policy("pool", "overrides: {nodeSelector: {zone: a}}")
+OTHER_POOL = policy("pool", "overrides: {nodeSelector: {zone: b}}")
+GPU = policy("gpu", "overrides: {tolerations: [{key: gpu, operator: Exists}]}")
+SPOT = policy("spots", "overrides: {capacity: [{class: spot, mode: Constrain}]}")
+WITHIN = policy(
+    "within",
+    "overrides: {affinity: {nodeAffinity: {required: [{matchExpressions: "
+    "[{key: a, operator: Exists}]}]}}}",
+)
+
+
+def placed(came: Arrival, by: PolicySet) -> PodPlacement:
+    """The pod's placement once it was created, bound to a node."""
+    found = decide(came, by, Cluster()).placement
+    assert found is not None
+    return found._replace(node_name="n1")
+
+
+def credited(placement: PodPlacement) -> Mapping[str, Sequence[str]]:
+    """What its stamp credits."""
+    found: Mapping[str, Sequence[str]] = json.loads(placement.annotations[names.PLACEMENT])[
+        "policies"
+    ]
+    return found
+
+
+def authored(live: PodPlacement, today: PolicySet) -> Authored:
+    """The author's part, by the stamp."""
+    return without_credits(live, credited(live), today)
+
+
+def test_what_every_kind_of_wish_gave_is_taken_away_again() -> None:
+    """Members, tolerations, capacity and required affinity; the node and the stamp, too."""
+    by = policies(POOL, GPU, SPOT)
+    came = arrival(nodeSelector={"own": "x"}, tolerations=[{"key": "own", "operator": "Exists"}])
+    live = placed(came, by)
+    assert len(live.tolerations) == 3
+    assert live.required
+    assert authored(live, by) == Authored(pods.read(came.pod))
+
+
+def test_a_policy_that_wishes_something_else_by_now_is_undone_by_the_fields_name() -> None:
+    """The stamp names the key; what was given there is gone, whatever it was."""
+    live = placed(arrival(), policies(POOL, GPU))
+    found = authored(live, policies(OTHER_POOL))
+    assert found == Authored(pods.read(arrival().pod))
+
+
+def test_what_nobody_knows_any_more_counts_as_the_authors_and_is_said() -> None:
+    """Of a class that is gone nobody knows its taints and labels."""
+    by = policies(SPOT)
+    live = placed(arrival(), by)
+    found = without_credits(live, {"spots": ["capacity[gone]"]}, by)
+    assert found.unsure == (("spots", "capacity[gone]"),)
+    assert found.placement.tolerations == live.tolerations
+
+
+def test_an_authors_template_restores_what_was_overruled() -> None:
+    """And what nobody knows any more is then known to be none of the author's."""
+    came = arrival(
+        nodeSelector={"zone": "mine"}, tolerations=[{"key": "own", "operator": "Exists"}]
+    )
+    by = policies(POOL, SPOT)
+    live = placed(came, by)
+    origin = pods.read(came.pod)
+    assert authored(live, by).placement.node_selector == {}
+    assert with_origin(authored(live, by), origin) == Authored(origin)
+    lost = without_credits(live, {"pool": ["nodeSelector[zone]"], "x": ["capacity[gone]"]}, by)
+    assert with_origin(lost, origin) == Authored(origin)
+
+
+def test_what_others_added_stays_beside_an_authors_template() -> None:
+    """A controller's labels, admission's tolerations and nodeSelector."""
+    came = arrival()
+    live = placed(came, policies(GPU))
+    live = live._replace(
+        labels={**live.labels, "job": "j"},
+        node_selector={"team": "x"},
+        tolerations=[*live.tolerations, {"key": "istio", "operator": "Exists"}],
+    )
+    found = with_origin(authored(live, policies(GPU)), pods.read(came.pod)).placement
+    assert found.labels["job"] == "j"
+    assert found.node_selector == {"team": "x"}
+    assert [each["key"] for each in found.tolerations] == ["istio"]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(pods_of_runs(), policy_lists())
+def test_with_its_authors_text_a_placed_pod_is_as_it_came(pod: Json, documents: list[Json]) -> None:
+    """Whatever policies gave it, and whatever they took away."""
+    by = policy_set(documents)
+    decision = decided(pod, by)
+    assume(decision.allowed and decision.result != "left-alone")
+    assert decision.placement is not None
+    came = pods.read(pod)
+    assert gaps(with_origin(authored(decision.placement, by), came).placement, came) == []

@@ -1,0 +1,124 @@
+"""Which pods a command is to decide on, under which policies: the options put to use."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from webhook.cli.cluster_options import client_of, usual_kubeconfig
+from webhook.cli.where import CLUSTER
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from webhook.cli.live.question import Answers
+    from webhook.cli.live.words import Named
+    from webhook.cli.offline import Offline
+    from webhook.cli.where import Where
+    from webhook.placement.nodes import Node
+    from webhook.policy.policy_set import PolicySet
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The arguments and options as they were given."""
+
+    words: tuple[str, ...]
+    filenames: tuple[Path, ...]
+    policies: tuple[Where, ...]
+    namespace: str
+    namespaces_file: Path | None
+    nodes: Where | None
+    kubeconfig: Path | None
+    context: str
+
+    @property
+    def live(self) -> bool:
+        """Whether objects of a cluster are meant. Raises UsageError if nothing is, or too much."""
+        if self.words and self.filenames:
+            raise click.UsageError("give objects of the cluster, or files with -f; not both")
+        if not self.words and not self.filenames:
+            raise click.UsageError(
+                "which pods? Name an object of the cluster, as in `pod train-0` or `job/train`, or "
+                "give files with -f"
+            )
+        if self.filenames and not self.policies:
+            raise click.UsageError("-f wants --policies PATH, or --policies cluster")
+        if self.words and self.namespaces_file:
+            raise click.UsageError("--namespaces is for -f: the cluster knows its namespaces")
+        return bool(self.words)
+
+
+class _Told(NamedTuple):
+    """What a cluster has told; None where it was not asked."""
+
+    policies: PolicySet | None
+    nodes: Sequence[Node] | None
+    namespaces: Mapping[str, Mapping[str, str]]
+    default_priority_class: str
+
+
+def read_files(chosen: Chosen) -> tuple[Offline, Sequence[Node] | None]:
+    """What the files say, and where the word `cluster` stands, the cluster.
+
+    With its policies it also tells what no file does: the labels of namespaces, and the default
+    PriorityClass. Raises FairleadError.
+    """
+    from webhook.cli.offline import read_nodes, read_offline
+    from webhook.errors import UnreadableInput
+
+    told = _Told(None, None, {}, "")
+    paths = [each for each in chosen.policies if each is not CLUSTER]
+    if paths and len(paths) < len(chosen.policies):
+        raise UnreadableInput(["--policies: give cluster, or paths; they are not one set"])
+    if CLUSTER in (*chosen.policies, chosen.nodes):
+        told = asyncio.run(_told(chosen))
+    offline = read_offline(
+        chosen.filenames,
+        paths if told.policies is None else told.policies,
+        chosen.namespace or "default",
+        chosen.namespaces_file,
+    )
+    nodes = chosen.nodes
+    known = told.nodes if nodes is None or nodes is CLUSTER else read_nodes(nodes)
+    cluster = offline.cluster
+    if not cluster.default_priority_class:
+        cluster = replace(cluster, default_priority_class=told.default_priority_class)
+    namespaces = {**told.namespaces, **offline.namespaces}
+    return replace(offline, namespaces=namespaces, cluster=cluster), known
+
+
+async def _told(chosen: Chosen) -> _Told:
+    from webhook.cli.diff.pods_in_cluster import read_facts
+    from webhook.cli.live.asking import node_list, policy_set
+
+    async with client_of(chosen.kubeconfig, chosen.context) as client:
+        nodes = await node_list(client, CLUSTER) if chosen.nodes is CLUSTER else None
+        if CLUSTER not in chosen.policies:
+            return _Told(None, nodes, {}, "")
+        policies = await policy_set(client, ())
+        facts = await read_facts(client, "", nodes=False)
+        return _Told(policies, nodes, facts.namespaces, facts.default_priority_class)
+
+
+def ask_cluster(chosen: Chosen) -> Answers:
+    """What is found of live objects. Raises FairleadError, and UsageError."""
+    from webhook.cli.live.words import named
+
+    return asyncio.run(_asked(chosen, named(chosen.words)))
+
+
+async def _asked(chosen: Chosen, targets: Sequence[Named]) -> Answers:
+    from webhook.cli.live.asking import ask
+    from webhook.cli.live.question import Question
+    from webhook.kube.config import default_namespace
+
+    kubeconfig = chosen.kubeconfig or usual_kubeconfig()
+    namespace = chosen.namespace or default_namespace(kubeconfig, context=chosen.context)
+    question = Question(targets, namespace, chosen.policies, chosen.nodes)
+    async with client_of(kubeconfig, chosen.context) as client:
+        return await ask(client, question)

@@ -1,0 +1,1 @@
+"""`fairlead explain` and `fairlead mutate` of objects that a cluster has."""

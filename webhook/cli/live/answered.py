@@ -1,0 +1,44 @@
+"""Answers about live objects, with what is not known on stderr; an error ends with code 2."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from webhook.cli.chosen import ask_cluster
+from webhook.cli.harmless import harmless
+from webhook.cli.live.focus import Focus, check_policy
+from webhook.cli.live.judged import LivePod
+from webhook.errors import FairleadError
+
+if TYPE_CHECKING:
+    from webhook.cli.chosen import Chosen
+    from webhook.cli.live.question import Answers
+
+_NOTHING = Focus()
+
+
+def answered(chosen: Chosen, focus: Focus = _NOTHING) -> Answers:
+    """The answers. An error is told, and ends the command."""
+    try:
+        answers = ask_cluster(chosen)
+        check_policy(focus, answers.policies, _stamped(answers))
+    except FairleadError as error:
+        click.secho("error: ", fg="red", bold=True, nl=False, err=True)
+        click.echo(harmless(str(error)), err=True)
+        click.get_current_context().exit(2)
+    for note in answers.notes:
+        click.secho("note: ", fg="yellow", bold=True, nl=False, err=True)
+        click.echo(note, err=True)
+    return answers
+
+
+def _stamped(answers: Answers) -> list[str]:
+    """The policies that stamps name."""
+    pods = [
+        pod
+        for each in answers.found
+        for pod in ([each] if isinstance(each, LivePod) else each.pods)
+    ]
+    return [name for pod in pods if pod.stamp for name in pod.stamp.policies]

@@ -1,0 +1,197 @@
+"""Reads of a cluster what a question takes, and answers it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from webhook.admission.arrival import Cluster
+from webhook.cli.decisions import decisions, misshapen
+from webhook.cli.live.drawn import templates_of
+from webhook.cli.live.finding import PLACE, find
+from webhook.cli.live.judged import Judge, LivePod
+from webhook.cli.live.kinds import Discovery
+from webhook.cli.live.makers import maker_of, pods_of
+from webhook.cli.live.question import Answers, LiveWorkload
+from webhook.cli.live.unstamped import read_configuration, why
+from webhook.cli.offline import (
+    Offline,
+    default_priority_class,
+    labels_of,
+    namespaces_among,
+    read_nodes,
+    read_policies,
+    unknown_namespaces,
+)
+from webhook.cli.where import CLUSTER
+from webhook.errors import ClusterError, FairleadError, InvalidPod, UnreadableInput
+from webhook.placement import nodes as nodes_of
+from webhook.workloads.object import Object
+from webhook.workloads.template import PodTemplate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.cli.live.question import Question
+    from webhook.cli.where import Where
+    from webhook.kube.client import Client
+    from webhook.placement.nodes import Node
+    from webhook.policy.policy_set import PolicySet
+
+
+class NotAMaker(FairleadError):
+    """The object is neither a pod nor makes any."""
+
+
+async def ask(client: Client, question: Question) -> Answers:
+    """The answers. Raises FairleadError, with the cure, if something cannot be read."""
+    policies = await policy_set(client, question.policies)
+    discovery = Discovery(client)
+    objects = [
+        await find(client, await discovery.by_word(word), question.namespace, name)
+        for word, name in question.targets
+    ]
+    reader = await _Reader.of(client, discovery, policies, [each.namespace for each in objects])
+    found = [await reader.answer(each) for each in objects]
+    used = [each.namespace for each in objects]
+    unknown = unknown_namespaces(policies, used, reader.namespaces, "a right to get namespaces")
+    return Answers(
+        policies,
+        reader.cluster,
+        reader.namespaces,
+        reader.now,
+        await node_list(client, question.nodes),
+        found,
+        await reader.unstamped(found),
+        [*reader.notes, *unknown],
+    )
+
+
+async def policy_set(client: Client, where: Sequence[Where]) -> PolicySet:
+    """The set at these places; without any, the cluster's."""
+    if all(each is CLUSTER for each in where):
+        from webhook.cli.cluster_policies import read_policies as read_cluster
+
+        try:
+            return (await read_cluster(client)).policies
+        except ClusterError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            text = f"{error}; if the webhook serves files, name them: --policies DIR"
+            raise ClusterError(text, status=error.status) from error
+    paths = [each for each in where if each is not CLUSTER]
+    if len(paths) < len(where):
+        raise UnreadableInput(["--policies: give cluster, or paths; they are not one set"])
+    return read_policies(paths)
+
+
+async def node_list(client: Client, where: Where | None) -> Sequence[Node] | None:
+    """The nodes of a file, or of the cluster; None if none are asked for."""
+    if where is None:
+        return None
+    if where is not CLUSTER:
+        return read_nodes(where)
+    return (await client.list("/api/v1/nodes", nodes_of.read)).items
+
+
+class _Reader:
+    """Reads objects of one cluster, and judges them; what may not be read is noted."""
+
+    def __init__(self, client: Client, discovery: Discovery, policies: PolicySet) -> None:
+        self._client = client
+        self._discovery = discovery
+        self._policies = policies
+        self.namespaces: dict[str, Mapping[str, str]] = {}
+        self.cluster = Cluster()
+        self.notes: list[str] = []
+        self.now = datetime.now(UTC)
+
+    @classmethod
+    async def of(
+        cls, client: Client, discovery: Discovery, policies: PolicySet, namespaces: Sequence[str]
+    ) -> _Reader:
+        """One that knows these namespaces, and the default PriorityClass."""
+        reader = cls(client, discovery, policies)
+        for name in dict.fromkeys(namespaces):
+            if value := await reader._allowed(f"/api/v1/namespaces/{name}", "namespaces"):
+                reader.namespaces |= namespaces_among([_object("v1", "Namespace", value)])
+        path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+        listed = await reader._allowed(path, "priorityclasses") or {"items": []}
+        classes = [_object("scheduling.k8s.io/v1", "PriorityClass", x) for x in listed["items"]]
+        reader.cluster = Cluster(default_priority_class(classes) or "")
+        return reader
+
+    async def answer(self, source: Object) -> LivePod | LiveWorkload:
+        """What becomes of a pod, or of what makes pods. Raises NotAMaker."""
+        judge = Judge(
+            self._policies,
+            self.cluster,
+            labels_of(source.namespace, self.namespaces),
+            self.now,
+        )
+        if (source.kind, source.value["apiVersion"]) == ("Pod", "v1"):
+            maker = await maker_of(self._client, self._discovery, source)
+            return _judged(judge, source, templates_of(maker) if maker else [])
+        templates = templates_of(source)
+        if not templates:
+            raise NotAMaker(
+                f"{source.title} in {source.namespace} makes no pods: want a pod, or what makes "
+                "pods, such as a job, a deployment or a run"
+            )
+        offline = Offline(
+            self._policies,
+            [source],
+            templates,
+            self.namespaces,
+            self.cluster,
+            source.namespace,
+            self.now,
+        )
+        live = await pods_of(self._client, self._discovery, source)
+        return LiveWorkload(
+            source,
+            templates,
+            decisions(offline),
+            [_judged(judge, pod, templates) for pod in live],
+        )
+
+    async def unstamped(
+        self, found: Sequence[LivePod | LiveWorkload]
+    ) -> Mapping[tuple[str, str], str]:
+        """Why pods have no stamp that should have one, by namespace and name."""
+        pods = [
+            pod
+            for each in found
+            for pod in (each.pods if isinstance(each, LiveWorkload) else [each])
+            if pod.unstamped
+        ]
+        if not pods:
+            return {}
+        configuration = await read_configuration(self._client)
+        return {
+            (each.pod.namespace, each.pod.name): why(
+                each.pod, labels_of(each.pod.namespace, self.namespaces), configuration
+            )
+            for each in pods
+        }
+
+    async def _allowed(self, path: str, what: str) -> dict[str, Any] | None:
+        try:
+            return await self._client.get(path)
+        except ClusterError as error:
+            if error.status != HTTPStatus.FORBIDDEN:
+                raise
+            self.notes.append(f"you may not read {what}: what policies ask of them is not known")
+            return None
+
+
+def _judged(judge: Judge, pod: Object, templates: Sequence[PodTemplate]) -> LivePod:
+    try:
+        return judge.of(pod, templates)
+    except InvalidPod as error:
+        raise UnreadableInput([misshapen(PodTemplate(pod, ()), error)]) from error
+
+
+def _object(version: str, kind: str, value: Mapping[str, Any]) -> Object:
+    return Object(PLACE, {**value, "apiVersion": version, "kind": kind})

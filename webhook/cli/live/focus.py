@@ -1,0 +1,149 @@
+"""One policy, or one field: what an explanation says of it, and nothing else."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from webhook import names
+from webhook.cli.explained import answers
+from webhook.cli.live.fields import is_within, says_of, touched
+from webhook.cli.live.value_text import value_text
+from webhook.comparison.gaps import fields
+from webhook.errors import FairleadError
+from webhook.placement import pod as pods
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from webhook.cli.decisions import Replicas
+    from webhook.cli.explained import PolicyAnswer
+    from webhook.cli.live.judged import Difference, LivePod
+    from webhook.placement.trace import Entry
+    from webhook.policy.policy_set import PolicySet
+
+# What the DefaultTolerationSeconds admission plugin gives every pod.
+_NOBODYS: Final = (
+    f"tolerations[{names.TAINT_NOT_READY}]",
+    f"tolerations[{names.TAINT_UNREACHABLE}]",
+)
+# A word, a policy, and what is said.
+Row = tuple[str, str, str]
+
+
+class NoSuchPolicy(FairleadError):
+    """No policy of that name is in force; the text says which there are."""
+
+
+class Focus(NamedTuple):
+    """What is looked at; empty: all."""
+
+    policy: str = ""
+    field: str = ""
+
+    def __bool__(self) -> bool:
+        """Whether anything is left out."""
+        return bool(self.policy or self.field)
+
+    @property
+    def title(self) -> str:
+        """What is looked at, in words."""
+        policy = f"policy {self.policy}" if self.policy else ""
+        return ", ".join(filter(None, (policy, self.field)))
+
+    def entry(self, entry: Entry, policies: PolicySet) -> bool:
+        """Whether a line of the trace is about it."""
+        return self._policy(entry.policy) and self._field(entry.field, policies)
+
+    def credited(self, policy: str, field: str, policies: PolicySet) -> bool:
+        """Whether a credit of a stamp is about it."""
+        return self._policy(policy) and self._field(field, policies)
+
+    def difference(self, difference: Difference) -> bool:
+        """Whether a difference is about it."""
+        who = (*difference.then, *difference.now)
+        named = not self.policy or self.policy in who
+        return named and (not self.field or is_within(difference.field, self.field))
+
+    def answer(self, answer: PolicyAnswer, policies: PolicySet) -> bool:
+        """Whether a policy's answer is about it: the policy, or one with a say in the field."""
+        if self.policy:
+            return answer.name == self.policy
+        wishes = next(each.wishes for each in policies.policies if each.name == answer.name)
+        return any(says_of(wish, self.field) for wish in wishes)
+
+    def _policy(self, policy: str) -> bool:
+        return self.policy in ("", policy)
+
+    def _field(self, field: str, policies: PolicySet) -> bool:
+        return not self.field or touched(field, self.field, policies)
+
+
+def check_policy(focus: Focus, policies: PolicySet, stamped: Sequence[str]) -> None:
+    """Raises NoSuchPolicy if neither the set nor a stamp knows the policy."""
+    known = [each.name for each in policies.policies]
+    if not focus.policy or focus.policy in (*known, *stamped):
+        return
+    near = difflib.get_close_matches(focus.policy, known, 3)
+    hint = f"did you mean {' or '.join(near)}?" if near else "fairlead policies lists them"
+    raise NoSuchPolicy(f"--policy {focus.policy}: no such policy is in force; {hint}")
+
+
+def of_pod(live: LivePod, policies: PolicySet, focus: Focus, unstamped: str) -> Iterator[Row]:
+    """What a live pod has, what its stamp says, and what today's policies would do."""
+    yield from _has(live, focus)
+    yield from _then(live, policies, focus, unstamped)
+    yield from of_replicas(live.today, policies, focus)
+    for difference in filter(focus.difference, live.differences):
+        would = value_text(difference.field, difference.would)
+        yield "would", ", ".join(difference.now), f"{difference.field}: {would}"
+        for why in difference.why:
+            yield "why", "", why
+
+
+def of_replicas(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterator[Row]:
+    """What today's policies do to pods, and why those that could have a say have none."""
+    if not replicas.decision.allowed:
+        yield "rejected", "", replicas.decision.reason
+    found = [entry for entry in replicas.decision.trace if focus.entry(entry, policies)]
+    for entry in found:
+        who = f"{entry.policy}, {entry.part}" if entry.policy else "the pod itself"
+        yield entry.outcome, who, f"{entry.field}: {entry.reason}"
+    spoken = {entry.policy for entry in found}
+    silent = 0
+    for answer in answers(replicas, policies):
+        if focus.answer(answer, policies) and answer.name not in spoken:
+            silent += 1
+            yield answer.answer, answer.name, answer.why
+    if not found and not silent and focus.field and not focus.policy:
+        yield "no", "", f"no policy of the set says anything of {focus.field}"
+
+
+def _has(live: LivePod, focus: Focus) -> Iterator[Row]:
+    if not focus.field:
+        return
+    own = fields(pods.read(live.pod.value))
+    found = [field for field in own if is_within(field, focus.field) and field not in _NOBODYS]
+    for field in found:
+        yield "has", "", f"{field}: {value_text(field, own[field])}"
+    if not found:
+        yield "has", "", f"{focus.field}: nothing"
+
+
+def _then(live: LivePod, policies: PolicySet, focus: Focus, unstamped: str) -> Iterator[Row]:
+    if live.stamp is None:
+        yield "stamp", "", f"none: {unstamped}" if unstamped else "none"
+        return
+    if live.stamp.left_alone:
+        yield "stamp", "", f"left alone: {live.stamp.left_alone}"
+        return
+    found = False
+    for policy, credited in live.stamp.policies.items():
+        for field in credited:
+            if focus.credited(policy, field, policies):
+                found = True
+                yield "stamp", policy, f"{field}: credited when the pod was created"
+    if focus.policy in live.stamp.policies and not found:
+        yield "stamp", focus.policy, "it took part, and has no field to its credit"
+    elif not found:
+        yield "stamp", focus.policy, "credits it with nothing" if focus.policy else "nobody's"

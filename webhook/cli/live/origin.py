@@ -1,0 +1,107 @@
+"""A live pod as its author wrote it: by the template of its maker, by its file, or by its stamp."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import jsonpatch
+import orjson
+
+from webhook.admission.reapply import LAST_APPLIED
+from webhook.comparison.authored import with_origin, without_credits
+from webhook.errors import InvalidPod
+from webhook.placement import patch
+from webhook.placement import pod as pods
+from webhook.workloads.object import Object
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.cli.live.stamped import Stamp
+    from webhook.placement.pod import PodPlacement
+    from webhook.placement.shapes import JsonObject
+    from webhook.policy.policy_set import PolicySet
+    from webhook.workloads.template import PodTemplate
+
+_BY_STAMP: Final = "the pod itself, without what its stamp credits to policies"
+_AS_IT_IS: Final = "the pod itself, as it is"
+_BY_FILE: Final = "the file that it was applied from"
+# Left by what was taken away, where a pod that says nothing has no such field.
+_EMPTY: Final = {
+    "metadata": ("labels", "annotations"),
+    "spec": ("priorityClassName", "runtimeClassName", "nodeName", "nodeSelector", "affinity"),
+}
+
+
+class Origin(NamedTuple):
+    """The pod as it came: `said` tells how that is known.
+
+    `unsure` are fields, as (policy, field), of which nobody knows what the policy gave.
+    """
+
+    pod: Object
+    said: str
+    unsure: Sequence[tuple[str, str]] = ()
+
+
+def origin_of(
+    pod: Object, stamp: Stamp | None, templates: Sequence[PodTemplate], policies: PolicySet
+) -> Origin:
+    """The pod as its author wrote it. `templates` are those of the object that made it, if known.
+
+    Raises InvalidPod if the pod's placement fields have no pod's shape.
+    """
+    own = pods.read(pod.value)
+    if stamp is None:
+        return Origin(_bare(pod, own, own._replace(node_name="")), _AS_IT_IS)
+    stripped = without_credits(own, stamp.policies, policies)
+    said, text = _text(own, templates)
+    if text is not None:
+        stripped = with_origin(stripped, text)
+    return Origin(_bare(pod, own, stripped.placement), said, stripped.unsure)
+
+
+def _text(own: PodPlacement, templates: Sequence[PodTemplate]) -> tuple[str, PodPlacement | None]:
+    """The author's own text, and which it is."""
+    if templates:
+        best = max(templates, key=lambda each: _likeness(each, own))
+        return f"the template of {best.source.title}", pods.read(_whole(best.pod(0)))
+    annotation = own.annotations.get(LAST_APPLIED)
+    if annotation:
+        try:
+            return _BY_FILE, pods.read(_whole(orjson.loads(annotation)))
+        except (orjson.JSONDecodeError, InvalidPod):
+            pass  # anybody may write there
+    return _BY_STAMP, None
+
+
+def _likeness(template: PodTemplate, own: PodPlacement) -> int:
+    """How many labels of the template's pods the pod has, less those that it has not."""
+    try:
+        labels = pods.read(_whole(template.pod(0))).labels
+    except InvalidPod:
+        return -1
+    found = sum(own.labels.get(key) == value for key, value in labels.items())
+    return 2 * found - len(labels)
+
+
+def _whole(pod: object) -> JsonObject:
+    """With the two parts that a pod is read by, also where a template leaves one out."""
+    if not isinstance(pod, dict):
+        raise InvalidPod("pod", "an object", pod)
+    return {**pod, "metadata": pod.get("metadata") or {}, "spec": pod.get("spec") or {}}
+
+
+def _bare(pod: Object, own: PodPlacement, author: PodPlacement) -> Object:
+    """The pod with this placement, and without its status and its node."""
+    value = copy.deepcopy({key: each for key, each in pod.value.items() if key != "status"})
+    operations = copy.deepcopy(patch.operations(value, own, author))
+    value = jsonpatch.apply_patch(value, operations)
+    if not author.node_name:
+        value["spec"].pop("nodeName", None)
+    for holder, keys in _EMPTY.items():
+        for key in keys:
+            if not value[holder].get(key):
+                value[holder].pop(key, None)
+    return Object(pod.file, value)

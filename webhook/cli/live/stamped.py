@@ -1,0 +1,56 @@
+"""The stamp of a live pod: what was done to it when it was created."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import orjson
+
+from webhook import names
+from webhook.cli.harmless import harmless
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.workloads.object import Object
+
+
+class Stamp(NamedTuple):
+    """What it says: the set's hash, and the fields that each policy is credited with.
+
+    `left_alone` is why the pod was left alone, or empty. `whole` is the stamp as it stands.
+    """
+
+    set_hash: str
+    policies: Mapping[str, Sequence[str]]
+    left_alone: str
+    whole: Mapping[str, Any]
+
+
+def read(pod: Object) -> Stamp | None:
+    """The pod's stamp; None if it has none that can be read.
+
+    Whoever may write pods may have written it: its texts are made harmless for a terminal.
+    """
+    annotations = pod.metadata.get("annotations")
+    text = annotations.get(names.PLACEMENT) if isinstance(annotations, dict) else None
+    if not isinstance(text, str):
+        return None
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    if not isinstance(found, dict):
+        return None
+    credited = found.get("policies")
+    policies = {
+        harmless(str(policy)): [harmless(str(field)) for field in fields]
+        for policy, fields in (credited.items() if isinstance(credited, dict) else ())
+        if isinstance(fields, list)
+    }
+    return Stamp(
+        harmless(str(found.get("set") or "")),
+        policies,
+        harmless(str(found.get("leftAlone") or "")),
+        found,
+    )
