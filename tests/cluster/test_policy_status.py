@@ -1,0 +1,339 @@
+"""What `kubectl get` and `describe` say of policies: written by the real controller."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.admission.reviews import pod, review
+from tests.cli.served import Served, ask, pool_policy, served
+from tests.cluster.rooms import Json, metric
+from tests.server.serving import readiness
+from webhook import names
+from webhook.policy.crd import custom_resource_definitions
+from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.controller import SandboxController, start_controller
+from webhook.sandbox.definition import install_definition
+from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.run_api import install_run_api
+
+# Enough for what only stores and tells.
+SMALL = Settings(components=("etcd", "kube-apiserver"))
+# Seconds; far above what anything takes.
+PATIENCE = 120.0
+CONTROLLER = "status-controller"
+OPTIONS = ("--no-leader-election", "--policy-status-interval", "0.4")
+SPOT = """
+apiVersion: fairlead.dev/v1alpha1
+kind: CapacityClass
+metadata: {name: spot}
+spec: {nodes: [{labels: {lifecycle: spot}}]}
+"""
+ON_SPOT = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: on-spot}
+spec:
+  priority: 7
+  description: Jobs run where it is cheap.
+  match: {namespaces: ["spot-*"]}
+  overrides: {capacity: [{class: spot, mode: Constrain}]}
+"""
+STRICT = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: strict}
+spec:
+  match: {namespaces: [strict]}
+  requirements: {nodeSelector: {pool: a}}
+"""
+NOWHERE = ON_SPOT.replace("class: spot", "class: nowhere")
+
+
+class Site:
+    """A cluster with policies, replicas of the webhook that are its pods, and a controller."""
+
+    def __init__(self, plane: ControlPlane, kubectl: Kubectl, folder: Path) -> None:
+        self.plane = plane
+        self.kubectl = kubectl
+        self.folder = folder
+
+    def status(self, place: str) -> Json:
+        """The status of `pp/NAME` or `cc/NAME`; empty before one was written."""
+        found: Json = self.kubectl.json("get", place).get("status") or {}
+        return found
+
+    def condition(self, place: str, kind: str = "Accepted") -> Json:
+        """One of its conditions; empty if there is none."""
+        conditions = self.status(place).get("conditions", ())
+        return next((each for each in conditions if each["type"] == kind), {})
+
+    def until(self, what: str, holds: Callable[[], object]) -> None:
+        """Wait until it holds; fails with all statuses if it never does."""
+        deadline = time.monotonic() + PATIENCE
+        while not holds():
+            if time.monotonic() > deadline:
+                objects = self.kubectl("get", "pp,cc", "-o", "yaml")
+                raise AssertionError(f"not so: {what}\n{objects}")
+            time.sleep(0.05)
+
+    def until_said(self, place: str, kind: str, status: str, reason: str) -> Json:
+        """Wait until a condition of the newest generation is so, and return it."""
+        generation = self.kubectl.json("get", place)["metadata"]["generation"]
+
+        def said() -> bool:
+            found = self.condition(place, kind)
+            seen = (found.get("status"), found.get("reason"), found.get("observedGeneration"))
+            return seen == (status, reason, generation)
+
+        self.until(f"{place}: {kind} is {status}, {reason}", said)
+        return self.condition(place, kind)
+
+    def columns(self, *options: str) -> list[list[str]]:
+        """What `kubectl get` prints, as rows of columns."""
+        lines = self.kubectl("get", *options).splitlines()
+        starts = [at for at, _ in _words(lines[0])]
+        ends = [*starts[1:], None]
+        return [
+            [line[start:end].strip() for start, end in zip(starts, ends, strict=True)]
+            for line in lines
+        ]
+
+    @contextmanager
+    def replica(self, name: str, *, folder: Path | None = None) -> Iterator[Served]:
+        """The webhook by the cluster's policies, or a folder's, as a pod of the cluster."""
+        directory = self.folder / name
+        directory.mkdir()
+        source = ("--policies", str(folder)) if folder else ("--policies-from-cluster",)
+        cluster = ("--kubeconfig", str(self.plane.kubeconfig))
+        with served(directory, "--grace", "0", policies=source, cluster=cluster) as server:
+            self.pose(name, server.health_port)
+            yield server
+
+    def pose(self, name: str, port: int) -> None:
+        """Let there be a pod of the webhook that runs on this machine."""
+        labels = {"app.kubernetes.io/name": "fairlead", "app.kubernetes.io/component": "webhook"}
+        ports = [{"name": "health", "containerPort": port}]
+        container = {"name": "webhook", "image": "example.invalid/none", "ports": ports}
+        manifest = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"containers": [container]},
+        }
+        self.kubectl("create", "-f", "-", stdin=json.dumps(manifest))
+        status = {"phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}]}
+        patch = json.dumps({"status": status})
+        self.kubectl("patch", "pod", name, "--subresource=status", "-p", patch)
+
+
+def _words(line: str) -> Iterator[tuple[int, str]]:
+    """Column heads, each with where it begins: between two there are at least two spaces."""
+    at = 0
+    for part in line.split("   "):
+        text = part.strip()
+        if text:
+            yield line.index(text, at), text
+            at = line.index(text, at) + len(text)
+
+
+@pytest.fixture(scope="module")
+def plane(
+    binaries: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """An API server of the module's own, for what is told of its policies is told of all."""
+    directory = tmp_path_factory.mktemp("status") / "state"
+    with ControlPlane(directory, binaries, SMALL) as started:
+        install_run_api(started.api)
+        started.create_namespace(names.NAMESPACE)
+        account = {"metadata": {"name": "default"}}
+        path = f"/api/v1/namespaces/{names.NAMESPACE}/serviceaccounts"
+        started.api.call("POST", path, account)
+        yield started
+
+
+def begin(plane: ControlPlane) -> SandboxController:
+    """Start the controller; it ends with the cluster."""
+    options = (*OPTIONS, "--lease-namespace", names.NAMESPACE)
+    return start_controller(plane, name=CONTROLLER, options=options)
+
+
+@pytest.fixture(scope="module")
+def controller(plane: ControlPlane) -> SandboxController:
+    """The controller, begun before anybody has defined what policies are."""
+    return begin(plane)
+
+
+@pytest.fixture(scope="module")
+def site(
+    plane: ControlPlane,
+    controller: SandboxController,
+    kubectl_for: Callable[[ControlPlane], Kubectl],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Site:
+    """The cluster, once it knows policies."""
+    missing = f"the cluster does not know placementpolicies.{names.GROUP}"
+    while missing not in told(controller):
+        time.sleep(0.05)
+    for definition in custom_resource_definitions().values():
+        install_definition(plane.api, definition)
+    kubectl = kubectl_for(plane).within(names.NAMESPACE)
+    return Site(plane, kubectl, tmp_path_factory.mktemp("replicas"))
+
+
+def told(controller: SandboxController) -> str:
+    """What it says at /readyz of the statuses; it is ready whatever that is."""
+    status, detail = readiness(controller.health_port)
+    assert status == 200
+    return str(detail["conditions"]["policy-status"]["reason"])
+
+
+@pytest.fixture
+def clean(site: Site) -> Iterator[Site]:
+    """Without policies at the end."""
+    yield site
+    site.kubectl("delete", "pp,cc,nodes,pods", "--all", "--force", "--grace-period=0")
+
+
+def test_the_columns_are_filled(clean: Site) -> None:
+    """Of policies and of classes, and with -o wide more."""
+    site = clean
+    site.kubectl("create", "-f", "-", stdin=f"{SPOT}---{ON_SPOT}")
+    for place in ("pp/on-spot", "cc/spot"):
+        site.until_said(place, "Accepted", "True", "Accepted")
+        site.until_said(place, "Satisfiable", "Unknown", "NoNodes")
+    heads, row = site.columns("pp")
+    assert heads == ["NAME", "PRIORITY", "ENFORCEMENT", "PODS", "ACCEPTED", "AGE"]
+    assert row[:5] == ["on-spot", "7", "Enforce", "0", "True"]
+    heads, row = site.columns("pp", "-o", "wide")
+    wide = dict(zip(heads, row, strict=True))
+    assert {key: wide[key] for key in heads[6:]} == {
+        "REJECTED": "0",
+        "LAST MATCH": "",
+        "SATISFIABLE": "Unknown",
+        "REASON": "Accepted",
+        "DESCRIPTION": "Jobs run where it is cheap.",
+    }
+    heads, row = site.columns("cc", "-o", "wide")
+    wide = dict(zip(heads, row, strict=True))
+    assert (wide["ACCEPTED"], wide["SATISFIABLE"]) == ("True", "Unknown")
+    described = site.kubectl("describe", "pp", "on-spot")
+    assert "there is no node in the cluster" in described
+
+
+def test_a_set_that_is_none_says_who_is_at_fault_and_what_is_in_force(clean: Site) -> None:
+    """What was good stays accepted as it was; what is new beside a fault has to wait."""
+    site = clean
+    site.kubectl("create", "-f", "-", stdin=f"{SPOT}---{ON_SPOT}---{STRICT}")
+    for place in ("pp/on-spot", "pp/strict", "cc/spot"):
+        site.until_said(place, "Accepted", "True", "Accepted")
+    began = site.condition("pp/strict")["lastTransitionTime"]
+    site.kubectl("apply", "-f", "-", stdin=NOWHERE)
+    message = site.until_said("pp/on-spot", "Accepted", "False", "UnknownClass")["message"]
+    assert message.startswith(
+        "spec.overrides.capacity[0].class: there is no capacity class 'nowhere'"
+    )
+    assert "the last good set stays in force" in message
+    site.kubectl("apply", "-f", "-", stdin=pool_policy("b", "late"))
+    message = site.until_said("pp/late", "Accepted", "False", "RefusedSet")["message"]
+    assert "until placementpolicies/on-spot is mended" in message
+    site.until_said("pp/strict", "Accepted", "True", "Accepted")
+    site.kubectl("apply", "-f", "-", stdin=ON_SPOT)
+    for place in ("pp/on-spot", "pp/late"):
+        site.until_said(place, "Accepted", "True", "Accepted")
+    assert site.condition("pp/strict")["lastTransitionTime"] == began
+
+
+def test_nodes_that_come_satisfy(clean: Site) -> None:
+    """A class without a node, and the policy that wants it, say so until there is one."""
+    site = clean
+    node(site, "other", {"lifecycle": "normal"})
+    site.kubectl("create", "-f", "-", stdin=f"{SPOT}---{ON_SPOT}")
+    message = site.until_said("pp/on-spot", "Satisfiable", "False", "NoNode")["message"]
+    assert "class spot with mode Constrain leaves none of the 1 nodes" in message
+    site.until_said("cc/spot", "Satisfiable", "False", "NoNode")
+    node(site, "cheap", {"lifecycle": "spot"})
+    site.until_said("pp/on-spot", "Satisfiable", "True", "NodesFound")
+    site.until_said("cc/spot", "Satisfiable", "True", "NodesFound")
+
+
+def node(site: Site, name: str, labels: Mapping[str, str]) -> None:
+    """A node that runs nothing."""
+    metadata = {"name": name, "labels": dict(labels)}
+    manifest = {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
+    site.kubectl("create", "-f", "-", stdin=json.dumps(manifest))
+
+
+def decide(server: Served, namespace: str, count: int = 1, **spec: Json) -> None:
+    """Have a replica decide on so many pods there."""
+    for _ in range(count):
+        response, _ = ask(server.connect(), review(pod(**spec), namespace=namespace))
+        assert response.status == 200
+
+
+def test_pods_are_counted_over_replicas_and_controllers(clean: Site) -> None:
+    """Of every replica, also after one is gone, and after the controller has begun anew."""
+    site = clean
+    for name in ("strict", "spot-1"):
+        if name not in site.kubectl("get", "namespaces"):
+            site.kubectl("create", "namespace", name)
+    site.kubectl("create", "-f", "-", stdin=f"{SPOT}---{ON_SPOT}---{STRICT}")
+    site.until_said("pp/strict", "Accepted", "True", "Accepted")
+
+    def hashes() -> list[Json]:
+        found: list[Json] = site.status("pp/strict").get("servedHashes", [])
+        return found
+
+    def counts(name: str) -> tuple[int, int]:
+        status = site.status(f"pp/{name}")
+        return status.get("podsDecided", 0), status.get("podsRejected", 0)
+
+    with ExitStack() as stack:
+        first = stack.enter_context(site.replica("webhook-1"))
+        second = stack.enter_context(site.replica("webhook-2"))
+        for server in (first, second):
+            server.wait_ready()
+        loaded = metric(first.health_port, "fairlead_policy_reload_total", outcome="loaded")
+        site.until("both replicas are known", lambda: len(hashes()) == 2)
+        site.until("both serve the same", lambda: len({each["hash"] for each in hashes()}) == 1)
+        assert [each["replica"] for each in hashes()] == ["webhook-1", "webhook-2"]
+        decide(first, "strict", 2)
+        decide(second, "strict", 1, nodeSelector={"pool": "b"})
+        decide(second, "spot-1", 4)
+        site.until("all are counted", lambda: counts("strict") == (3, 1))
+        site.until("the other's are too", lambda: counts("on-spot") == (4, 0))
+        rows = {row[0]: row for row in site.columns("pp", "-o", "wide")}
+        heads = rows["NAME"]
+        assert rows["strict"][heads.index("PODS")] == "3"
+        assert rows["strict"][heads.index("REJECTED")] == "1"
+        assert rows["strict"][heads.index("LAST MATCH")].endswith("s")
+        since = site.status("pp/strict")["since"]
+
+        site.plane.stop_component(CONTROLLER)
+        begin(site.plane)
+        third = stack.enter_context(site.replica("webhook-3", folder=files(site)))
+        third.wait_ready()
+        site.until("the skew is seen", lambda: len({each["hash"] for each in hashes()}) == 2)
+        assert [each["replica"] for each in hashes()][2:] == ["webhook-3"]
+        decide(first, "strict", 1)
+        decide(third, "strict", 5)
+        site.until("it is counted on", lambda: counts("strict") == (9, 1))
+        assert site.status("pp/strict")["since"] == since
+        # None of these writes was news for the webhook.
+        assert loaded == metric(first.health_port, "fairlead_policy_reload_total", outcome="loaded")
+    site.kubectl("delete", "pod", "webhook-1", "webhook-2", "--force", "--grace-period=0")
+    site.until("one replica is left", lambda: len(hashes()) <= 1)
+    assert counts("strict") == (9, 1)
+
+
+def files(site: Site) -> Path:
+    """A folder with another policy of a name that the cluster has too."""
+    folder = site.folder / "files"
+    folder.mkdir()
+    (folder / "strict.yaml").write_text(STRICT)
+    return folder

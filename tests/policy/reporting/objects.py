@@ -1,0 +1,54 @@
+"""Objects of a cluster as values, for the tests of what is reported of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from webhook import names
+from webhook.policy.reporting.seen import MODELS, Seen
+from webhook.policy.status_model import ObjectStatus
+
+KINDS = {
+    names.PLACEMENT_POLICIES: names.POLICY_KIND,
+    names.CAPACITY_CLASSES: names.CLASS_KIND,
+}
+POOL: dict[str, Any] = {"defaults": {"nodeSelector": {"pool": "a"}}}
+SPOT: dict[str, Any] = {"nodes": [{"labels": {"lifecycle": "spot"}}]}
+ON_SPOT: dict[str, Any] = {"overrides": {"capacity": [{"class": "spot", "mode": "Constrain"}]}}
+
+
+def seen(
+    resource: str,
+    name: str,
+    spec: dict[str, Any],
+    *,
+    uid: str = "",
+    generation: int = 1,
+    status: ObjectStatus | None = None,
+) -> Seen:
+    """One object; without a uid it has one of its own name."""
+    whole = {
+        "apiVersion": names.API_VERSION,
+        "kind": KINDS[resource],
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+    known = status or MODELS[resource]()
+    return Seen(resource, name, uid or f"uid-{name}", generation, orjson.dumps(whole), known)
+
+
+def policy(name: str, spec: dict[str, Any] = POOL, **more: Any) -> Seen:
+    """A policy."""
+    return seen(names.PLACEMENT_POLICIES, name, spec, **more)
+
+
+def capacity_class(name: str, spec: dict[str, Any] = SPOT, **more: Any) -> Seen:
+    """A capacity class."""
+    return seen(names.CAPACITY_CLASSES, name, spec, **more)
+
+
+def by_place(*objects: Seen) -> dict[str, Seen]:
+    """The objects as a cluster holds them."""
+    return {each.place: each for each in objects}

@@ -1,0 +1,122 @@
+"""Which objects are in force is said of each, and why the others are not."""
+
+from __future__ import annotations
+
+from tests.policy.reporting.objects import ON_SPOT, POOL, by_place, capacity_class, policy
+from webhook.policy.objects import load_objects
+from webhook.policy.reporting.acceptance import Acceptance, judged, remembered
+from webhook.policy.reporting.counting import Ledger
+from webhook.policy.reporting.seen import Seen
+from webhook.policy.reporting.statuses import Knowledge, due
+
+NOW = "2026-03-01T12:00:00Z"
+
+
+def judge(*objects: Seen, before: Acceptance | None = None) -> Acceptance:
+    """What is said of these objects."""
+    return judged(load_objects, by_place(*objects), before or Acceptance())
+
+
+def said(acceptance: Acceptance) -> dict[str, tuple[str, str]]:
+    """Status and reason by name."""
+    return {
+        place.partition("/")[2]: (one.status, one.reason)
+        for place, (_, one) in acceptance.said.items()
+    }
+
+
+def message(acceptance: Acceptance, place: str) -> str:
+    """What is said of one object, for a person."""
+    return acceptance.said[place][1].message
+
+
+def test_a_set_that_compiles_is_accepted_whole() -> None:
+    """Each object, with the version that is in force."""
+    found = judge(capacity_class("spot"), policy("on-spot", ON_SPOT, generation=3))
+    assert said(found) == {"spot": ("True", "Accepted"), "on-spot": ("True", "Accepted")}
+    assert found.in_force["placementpolicies/on-spot"] == ("uid-on-spot", 3)
+    assert found.policies is not None
+    assert found.faulty == ()
+
+
+def test_each_fault_is_said_of_its_object() -> None:
+    """With the field, and a reason of one word."""
+    found = judge(
+        policy("on-spot", ON_SPOT),
+        policy("odd", {**POOL, "priority": "high"}),
+        capacity_class("both", {"nodes": [{"labels": {"a": "b"}}], "complementOf": "other"}),
+    )
+    assert said(found) == {
+        "on-spot": ("False", "UnknownClass"),
+        "odd": ("False", "InvalidPolicy"),
+        "both": ("False", "InvalidClass"),
+    }
+    assert message(found, "placementpolicies/odd").startswith("spec.priority: want a whole number")
+    assert "until this is mended the last good set stays in force" in message(
+        found, "placementpolicies/odd"
+    )
+    assert sorted(found.faulty) == [
+        "capacityclasses/both",
+        "placementpolicies/odd",
+        "placementpolicies/on-spot",
+    ]
+
+
+def test_beside_a_fault_what_was_good_is_in_force_and_what_is_new_is_not() -> None:
+    """New is an object, another version of one, and another object of the same name."""
+    good = judge(policy("same"), policy("changed"), policy("anew"), policy("edited"))
+    found = judge(
+        policy("same"),
+        policy("changed", generation=2),
+        policy("anew", uid="another"),
+        policy("late"),
+        policy("edited", {**POOL, "priority": "high"}, generation=2),
+        before=good,
+    )
+    held = ("False", "RefusedSet")
+    assert said(found) == {
+        "same": ("True", "Accepted"),
+        "changed": held,
+        "anew": held,
+        "late": held,
+        "edited": ("False", "InvalidPolicy"),
+    }
+    assert message(found, "placementpolicies/late").endswith(
+        "until placementpolicies/edited is mended"
+    )
+    assert found.in_force == good.in_force
+    assert found.policies is good.policies
+
+
+def test_of_many_faults_three_are_named_to_the_others() -> None:
+    """And how many more there are."""
+    found = judge(*(policy(f"p{at}", ON_SPOT) for at in range(5)), policy("good"))
+    assert "p0, placementpolicies/p1, placementpolicies/p2 and 2 more" in message(
+        found, "placementpolicies/good"
+    )
+
+
+def test_a_new_leader_knows_from_the_statuses_what_is_in_force() -> None:
+    """What was accepted at the generation that the object still has."""
+    objects = [policy("same"), policy("edited")]
+    known = Knowledge(judge(*objects), {}, Ledger(), ())
+    written = [each.seen._replace(status=each.status) for each in due(objects, known, NOW)]
+    same, edited = written
+    now = (same, edited._replace(generation=2), policy("bad", ON_SPOT))
+    found = judge(*now, before=remembered(now))
+    assert said(found) == {
+        "same": ("True", "Accepted"),
+        "edited": ("False", "RefusedSet"),
+        "bad": ("False", "UnknownClass"),
+    }
+    assert found.policies is None
+
+
+def test_warnings_are_told_with_what_is_accepted() -> None:
+    """They are no reason to refuse anything."""
+    one_node = {"defaults": {"nodeSelector": {"kubernetes.io/hostname": "n1"}}}
+    found = judge(policy("p", one_node))
+    assert said(found) == {"p": ("True", "Accepted")}
+    assert message(found, "placementpolicies/p").startswith(
+        "spec.defaults.nodeSelector[kubernetes.io/hostname]: "
+    )

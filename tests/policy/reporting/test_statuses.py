@@ -1,0 +1,137 @@
+"""A status is written when it differs, and what is new of an object itself goes first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.policy.reporting.objects import ON_SPOT, by_place, capacity_class, policy
+from webhook.crd.conditions import Said
+from webhook.policy.objects import load_objects
+from webhook.policy.reporting.acceptance import Acceptance, judged
+from webhook.policy.reporting.counting import Count, Ledger, Report, counted, met
+from webhook.policy.reporting.satisfaction import SATISFIABLE
+from webhook.policy.reporting.seen import Seen
+from webhook.policy.reporting.statuses import Due, Knowledge, due
+from webhook.policy.status_model import PolicyStatus, Served
+
+NOW, LATER = "2026-03-01T12:00:00Z", "2026-03-01T13:00:00Z"
+FOUND = Said(SATISFIABLE, "True", "NodesFound")
+MISSING = Said(SATISFIABLE, "False", "NoNode", "none of the 3 nodes")
+
+
+def known(*objects: Seen, said: Said = FOUND, served: str | None = "h", pods: int = 0) -> Knowledge:
+    """All that is known of good objects; `pods` is what the one replica has counted of each."""
+    ledger = counted(met(Ledger(), objects, NOW), {"a"}, {"a": Report("1", "h", {})})
+    counts = {each.name: Count(pods, 0, LATER) for each in objects}
+    if pods:
+        ledger = counted(ledger, {"a"}, {"a": Report("1", "h", counts)})
+    acceptance = judged(load_objects, by_place(*objects), Acceptance())
+    return Knowledge(
+        acceptance,
+        {each.place: (each.version, said) for each in objects},
+        ledger,
+        None if served is None else (Served(replica="a", hash=served),),
+    )
+
+
+def written(seen: Seen, knowledge: Knowledge, now: str = NOW) -> tuple[Seen, Due | None]:
+    """The object with the status that is due, and that."""
+    found = list(due([seen], knowledge, now))
+    return (seen._replace(status=found[0].status), found[0]) if found else (seen, None)
+
+
+def test_a_new_object_is_told_all_at_once() -> None:
+    """Conditions, generation, counts and hashes."""
+    seen, first = written(policy("p", generation=4), known(policy("p", generation=4)))
+    assert first is not None
+    assert first.urgency == "now"
+    status = seen.status
+    assert isinstance(status, PolicyStatus)
+    assert [(each.type, each.status) for each in status.conditions] == [
+        ("Accepted", "True"),
+        ("Satisfiable", "True"),
+    ]
+    assert {each.observed_generation for each in status.conditions} == {4}
+    assert (status.observed_generation, status.since, status.last_match) == (4, NOW, None)
+    assert status.served_hashes == (Served(replica="a", hash="h"),)
+
+
+def test_a_class_is_told_no_counts() -> None:
+    """Only pods have them."""
+    objects = capacity_class("spot"), policy("p", ON_SPOT)
+    (found,) = (each for each in due(objects, known(*objects), NOW) if each.seen.name == "spot")
+    assert "pods_decided" not in type(found.status).model_fields
+
+
+@pytest.mark.parametrize(
+    ("change", "urgency"),
+    [
+        ({}, None),
+        ({"said": MISSING}, "now"),
+        ({"served": "i"}, "soon"),
+        ({"served": None}, None),
+        ({"pods": 2}, "counts"),
+    ],
+)
+def test_how_urgent_a_write_is(change: dict[str, Any], urgency: str | None) -> None:
+    """What is true of the object itself goes first, what all share later, and counts last."""
+    seen, _ = written(policy("p"), known(policy("p")))
+    _, next_ = written(seen, known(seen, **change), LATER)
+    assert (next_ and next_.urgency) == urgency
+
+
+def test_numbers_in_a_message_are_not_urgent() -> None:
+    """A node more among those that do not fit is no news."""
+    seen, _ = written(policy("p"), known(policy("p"), said=MISSING))
+    more = MISSING._replace(message="none of the 4 nodes")
+    _, next_ = written(seen, known(seen, said=more), LATER)
+    assert next_ is not None
+    assert next_.urgency == "soon"
+
+
+def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
+    """Another reason, message or generation is no transition."""
+    seen, _ = written(policy("p"), known(policy("p"), said=MISSING))
+    edited = seen._replace(generation=2)
+    seen, _ = written(edited, known(edited, said=MISSING._replace(message="none")), LATER)
+    assert {each.last_transition_time for each in seen.status.conditions} == {NOW}
+    seen, _ = written(seen, known(seen), LATER)
+    times = {each.type: each.last_transition_time for each in seen.status.conditions}
+    assert times == {"Accepted": NOW, "Satisfiable": LATER}
+
+
+def test_nothing_is_said_of_a_version_that_was_not_judged() -> None:
+    """Whoever reads the status would take it for the new one's."""
+    newer = policy("p", generation=2)
+    assert list(due([newer], known(policy("p")), NOW)) == []
+
+
+def test_what_was_written_by_somebody_else_meanwhile_is_not_taken_back() -> None:
+    """Counts never go down."""
+    seen = policy("p", status=PolicyStatus(pods_decided=9, pods_rejected=3, since=NOW))
+    behind = known(policy("p"))
+    seen, _ = written(seen, behind)
+    status = seen.status
+    assert isinstance(status, PolicyStatus)
+    assert (status.pods_decided, status.pods_rejected) == (9, 3)
+
+
+@given(
+    st.integers(1, 3),
+    st.sampled_from([FOUND, MISSING]),
+    st.sampled_from(["h", "i", None]),
+    st.integers(0, 3),
+)
+def test_the_same_knowledge_is_written_once(
+    generation: int, said: Said, served: str | None, pods: int
+) -> None:
+    """What was written of it leaves nothing due, at any later time."""
+    seen = policy("p", generation=generation)
+    knowledge = known(seen, said=said, served=served, pods=pods)
+    seen, first = written(seen, knowledge)
+    assert first is not None
+    assert list(due([seen], knowledge, LATER)) == []
