@@ -25,6 +25,7 @@ _MAKERS: Final[Mapping[str, Sequence[str]]] = {
     "kubeflow.org": (
         "jaxjobs",
         "mpijobs",
+        "mxjobs",
         "notebooks",
         "paddlejobs",
         "pytorchjobs",

@@ -1,0 +1,277 @@
+"""People who write workloads hear what becomes of the pods: at once, and by Events."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.manifests import pod
+from tests.cluster.rooms import Json, Room, Running
+from webhook import names, validating
+from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.webhook import Webhook, start_webhook, stop_webhook
+
+POLICIES = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: pool-required}
+spec:
+  requirements: {nodeSelector: {pool: experiments}}
+"""
+WARNED = (
+    "would be rejected: policy pool-required: requirements.nodeSelector[pool]: must be "
+    "'experiments'; the pod says 'other'"
+)
+CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+# No port of anybody's.
+NOBODY = f"https://127.0.0.1:1{validating.WORKLOADS_PATH}"
+NAMES = "fairlead-warns-a", "fairlead-warns-b"
+# Enough of the training operator's definition for its API to be there.
+PYTORCH_JOBS = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "pytorchjobs.kubeflow.org"},
+    "spec": {
+        "group": "kubeflow.org",
+        "scope": "Namespaced",
+        "names": {"kind": "PyTorchJob", "plural": "pytorchjobs", "singular": "pytorchjob"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "x-kubernetes-preserve-unknown-fields": True,
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def room(control_plane: ControlPlane, cluster_kubectl: Kubectl) -> Iterator[Room]:
+    """The module's own namespace."""
+    name = f"test-{uuid.uuid4().hex[:10]}"
+    control_plane.create_namespace(name)
+    yield Room(control_plane, cluster_kubectl.within(name), name)
+    control_plane.api.call("DELETE", f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture(scope="module")
+def replicas(
+    control_plane: ControlPlane, room: Room, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Running, Running]]:
+    """Two webhooks over the same policies: pods of the room go to the first while it is there.
+
+    The second one is told of workloads.
+    """
+    folder: Path = tmp_path_factory.mktemp("policies")
+    (folder / "policies.yaml").write_text(POLICIES)
+    first, second = (
+        start_webhook(
+            control_plane, folder, name=name, namespaces=[room.name], options=["--events"]
+        )
+        for name in NAMES
+    )
+    entries = validating.webhooks(
+        url=second.url.removesuffix("/mutate"),
+        ca_bundle=second.authority.read_bytes(),
+        only_namespaces=[room.name],
+        policies=False,
+    )
+    configuration = {"metadata": {"name": NAMES[1]}, "webhooks": entries}
+    control_plane.api.create(CONFIGURATIONS, configuration)
+    try:
+        yield Running(first, folder), Running(second, folder)
+    finally:
+        control_plane.api.call("DELETE", f"{CONFIGURATIONS}/{NAMES[1]}")
+        for webhook in (first, second):
+            forget(control_plane, webhook)
+        for webhook in (first, second):
+            stop_webhook(control_plane, webhook)
+
+
+def forget(plane: ControlPlane, webhook: Webhook) -> None:
+    """Have no more pods sent to it, though it runs."""
+    path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+    plane.api.call("DELETE", f"{path}/{webhook.name}")
+
+
+def template(pool: str = "other", **labels: str) -> Json:
+    """A pod template of a run that asks for a pool."""
+    spec = pod("p")["spec"] | {"nodeSelector": {"pool": pool}, "restartPolicy": "Never"}
+    return {"metadata": {"labels": {names.RUN: "r", **labels}}, "spec": spec}
+
+
+def job(name: str, pool: str = "other", **spec: Any) -> Json:
+    """A Job of one pod that asks for a pool."""
+    made = {"template": template(pool), "backoffLimit": 0, **spec}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": made}
+
+
+def applied(room: Room, manifest: Json, *options: str) -> list[str]:
+    """What kubectl warns of when this is applied; it is always taken."""
+    done = room.kubectl.run("apply", "-f", "-", *options, stdin=json.dumps(manifest))
+    assert done.returncode == 0, done.stderr
+    return [line for line in done.stderr.splitlines() if "fairlead" in line]
+
+
+def told(room: Room, manifest: Json) -> list[str]:
+    """The warnings, once the API server has heard of the configuration."""
+    while not (said := applied(room, manifest, "--dry-run=server")):
+        pass
+    return said
+
+
+def events(room: Room, owner: str) -> list[Json]:
+    """Fairlead's Events on the object of this name."""
+    query = f"involvedObject.name={owner},source=fairlead-webhook"
+    found: list[Json] = room.kubectl.json("get", "events", f"--field-selector={query}")["items"]
+    return found
+
+
+def outcomes(replica: Running, outcome: str) -> float:
+    """How many Events came to this."""
+    return replica.metric("fairlead_events_total", outcome=outcome)
+
+
+def refused(room: Room, owner: Json, *options: str) -> str:
+    """Create a pod of the owner as its controller would; what the API server says."""
+    reference = {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+    }
+    manifest = {"apiVersion": "v1", "kind": "Pod", **template()}
+    manifest["metadata"] |= {"generateName": "of-", "ownerReferences": [reference]}
+    done = room.kubectl.run("create", "-f", "-", *options, stdin=json.dumps(manifest))
+    assert done.returncode == 1
+    return done.stderr
+
+
+def test_whoever_creates_a_job_hears_that_its_pods_will_be_rejected(
+    room: Room, replicas: tuple[Running, Running]
+) -> None:
+    """By kubectl, at once, and the Job is created all the same."""
+    said = told(room, job("heard", completions=3, parallelism=3))
+    assert said == [f"Warning: fairlead: 3 pods of Job heard in {room.name} {WARNED}"]
+    assert replicas[1].metric("fairlead_workload_warnings_total") >= 1
+    assert applied(room, job("heard", suspend=True)) != []
+    assert room.kubectl("get", "job", "heard", "-o", "name").strip() == "job.batch/heard"
+
+
+def test_a_deployment_is_warned_of_when_its_template_changes(
+    room: Room, replicas: tuple[Running, Running]
+) -> None:
+    """Not when it is scaled, and not for the ReplicaSet that it makes."""
+    selector = {"matchLabels": {"app": "web"}}
+    made = template(app="web")
+    made["spec"] |= {"restartPolicy": "Always"}
+    web: Json = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": {"replicas": 0, "selector": selector, "template": made},
+    }
+    told(room, web)
+    before = replicas[1].metric("fairlead_workload_warnings_total")
+    assert len(applied(room, web)) == 1
+    assert room.kubectl.run("scale", "deployment", "web", "--replicas=1").stderr == ""
+    web["spec"]["replicas"] = 2
+    assert applied(room, web) == []
+    while not room.kubectl.json("get", "replicasets")["items"]:
+        pass
+    assert replicas[1].metric("fairlead_workload_warnings_total") == before + 1
+    made["spec"]["nodeSelector"]["pool"] = "another"
+    assert len(applied(room, web)) == 1
+    made["spec"]["nodeSelector"]["pool"] = "experiments"
+    assert applied(room, web) == []
+
+
+@pytest.mark.usefixtures("replicas")
+def test_a_training_job_is_known_by_what_its_operator_adds(
+    room: Room, control_plane: ControlPlane
+) -> None:
+    """Its kind may come later than the configuration that names it."""
+    unmarked = template()
+    del unmarked["metadata"]["labels"][names.RUN]
+    replica_specs = {
+        "Master": {"template": unmarked},
+        "Worker": {"replicas": 4, "template": unmarked},
+    }
+    training = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "train"},
+        "spec": {"pytorchReplicaSpecs": replica_specs},
+    }
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    control_plane.api.create(path, PYTORCH_JOBS)
+    try:
+        room.kubectl("wait", "--for=condition=Established", "crd/pytorchjobs.kubeflow.org")
+        while room.kubectl.run("get", "pytorchjobs").returncode:
+            pass
+        said = told(room, training)
+    finally:
+        control_plane.api.call("DELETE", f"{path}/pytorchjobs.kubeflow.org")
+    assert said == [f"Warning: fairlead: 5 pods of PyTorchJob train in {room.name} {WARNED}"]
+
+
+def test_the_owner_of_a_rejected_pod_has_one_event(
+    room: Room, control_plane: ControlPlane, replicas: tuple[Running, Running]
+) -> None:
+    """Made when its controller tries first, and by no other try, and by no other replica."""
+    first, second = replicas
+    room.create(job("silent"))
+    while not events(room, "silent"):
+        pass
+    described = room.kubectl("describe", "job", "silent")
+    assert "PlacementRejected" in described
+    assert "Change the pod template of Job silent, or ask your admin" in described
+    owner = room.kubectl.json("get", "job", "silent")
+    before = outcomes(first, "repeated")
+    assert "policy pool-required" in refused(room, owner)
+    assert outcomes(first, "repeated") > before
+    # What was told once is known to whoever comes after, by its name.
+    forget(control_plane, first.webhook)
+    written = outcomes(second, "written")
+    assert "policy pool-required" in refused(room, owner)
+    while not outcomes(second, "repeated"):
+        pass
+    assert outcomes(second, "written") == written
+    assert [each["reason"] for each in events(room, "silent")] == ["PlacementRejected"]
+
+
+def test_a_dry_run_makes_no_event(room: Room, replicas: tuple[Running, Running]) -> None:
+    """It may have no effect, and is decided on all the same."""
+    owner = room.create(job("dry", suspend=True))
+    assert "policy pool-required" in refused(room, owner, "--dry-run=server")
+    assert "policy pool-required" in refused(room, owner)
+    while not events(room, "dry"):
+        pass
+    assert len(events(room, "dry")) == 1
+    assert outcomes(replicas[1], "failed") == 0
+
+
+@pytest.mark.usefixtures("replicas")
+def test_a_webhook_that_is_down_warns_of_nothing_and_stops_nothing(room: Room) -> None:
+    """Workloads are created without it."""
+    nobody = {"op": "replace", "path": "/webhooks/0/clientConfig/url", "value": NOBODY}
+    configuration = ("validatingwebhookconfiguration", NAMES[1])
+    room.kubectl("patch", *configuration, "--type=json", "-p", json.dumps([nobody]))
+    while applied(room, job("alone"), "--dry-run=server"):
+        pass
+    assert applied(room, job("alone", suspend=True)) == []
+    assert room.kubectl("get", "job", "alone", "-o", "name").strip() == "job.batch/alone"
