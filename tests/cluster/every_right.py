@@ -1,12 +1,15 @@
-"""Runs for which the controller needs every right that it has, from creation to deletion."""
+"""What the controller needs every right for that it has: Runs and policies of each shape."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 
 from tests.cluster.rooms import Json, Room
 from tests.cluster.scenes import TEMPLATE, Scene, play
 from webhook import names
+
+_JUDGES = ("validatingwebhookconfiguration", names.WEBHOOK_CONFIGURATION)
 
 
 def training(room: Room) -> None:
@@ -68,6 +71,34 @@ def large(room: Room) -> None:
     run.until("its Service is open", opened)
 
 
+def statuses(room: Room) -> None:
+    """A class, a policy and an exception are told that they are accepted.
+
+    Nobody judges them first: where this is played no replica is behind the Service.
+    """
+    entries = room.kubectl.json("get", *_JUDGES)["webhooks"]
+    ignored = [
+        {"op": "replace", "path": f"/webhooks/{number}/failurePolicy", "value": "Ignore"}
+        for number in range(len(entries))
+    ]
+    room.kubectl("patch", *_JUDGES, "--type=json", "-p", json.dumps(ignored))
+    specs: Mapping[str, Json] = {
+        names.CLASS_KIND: {"nodes": [{"labels": {"lifecycle": "spot"}}]},
+        names.POLICY_KIND: {"defaults": {"nodeSelector": {"pool": "a"}}},
+        names.EXCEPTION_KIND: {
+            "policies": [room.name],
+            "match": {"namespaces": [room.name]},
+            "until": "2099-01-01T00:00:00Z",
+            "reason": "To see that it has a status.",
+        },
+    }
+    for kind, spec in specs.items():
+        head = {"apiVersion": names.API_VERSION, "kind": kind, "metadata": {"name": room.name}}
+        room.create({**head, "spec": spec})
+        told = f"{kind.lower()}/{room.name}"
+        room.kubectl("wait", "--for=condition=Accepted", told, "--timeout=120s")
+
+
 def hindered(run: Scene) -> str:
     """Why what the run needs cannot be created."""
     message: str = run.condition("Created").get("message", "")
@@ -87,4 +118,5 @@ EVERY_RIGHT: Mapping[str, Callable[[Room], None]] = {
     "message-passing": message_passing,
     "notebooks": notebooks,
     "large": large,
+    "statuses": statuses,
 }
