@@ -181,3 +181,38 @@ def test_every_node_that_a_part_leaves_is_one_that_the_scheduler_would_take(
                 if (reach.name, reach.part) == (policy["metadata"]["name"], part)
             ]
             assert reach.chosen in (None, expected)
+
+
+AUTOSCALED = CLASSES.replace("spec: {nodes:", "spec: {autoscaled: true, nodes:")
+CONSTRAIN = "overrides: {capacity: [{class: spot, mode: Constrain}]}"
+
+
+def of_autoscaled(spec: str, world: list[Node], classes: str = AUTOSCALED) -> Feasibility:
+    policy = f"{HEAD}kind: PlacementPolicy\nmetadata: {{name: p}}\nspec: {{{spec}}}\n"
+    return feasibility(load({"f.yaml": (classes + policy).encode()}).policies, world)
+
+
+def test_nodes_that_are_made_on_demand_are_no_concern_while_they_are_absent() -> None:
+    """Neither of the class, nor of the policies that ask for it; who makes them is told."""
+    found = of_autoscaled(CONSTRAIN, WORLD[:1])
+    assert found.concerns == ()
+    assert Reach("CapacityClass", "spot", "", 0, 0, ("spot",)) in found.reaches
+    assert Reach("PlacementPolicy", "p", "", 0, 0, ("spot",)) in found.reaches
+    assert Reach("CapacityClass", "steady", "", 1, 1) in found.reaches
+
+
+def test_what_an_autoscaled_class_cannot_make_is_a_concern() -> None:
+    """A label that it does not name, and what its taint keeps off."""
+    typo = of_autoscaled(f"{CONSTRAIN[:-1]}, nodeSelector: {{typo: x}}}}", WORLD)
+    assert [each.severity for each in typo.concerns] == ["error"]
+    closed = of_autoscaled("defaults: {nodeSelector: {pool: spot}}", WORLD[:1])
+    assert [each.message for each in closed.concerns] == ["pool=spot leaves none of the 1 nodes"]
+
+
+def test_a_complement_may_be_autoscaled_itself() -> None:
+    """And is not because the other is."""
+    prevent = "overrides: {capacity: [{class: steady, mode: Constrain}]}"
+    (concern, *_) = of_autoscaled(prevent, WORLD[1:]).concerns
+    assert concern.name == "steady"
+    classes = CLASSES.replace("complementOf: spot", "complementOf: spot, autoscaled: true")
+    assert of_autoscaled(prevent, WORLD[1:], classes).concerns == ()

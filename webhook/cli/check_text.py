@@ -52,9 +52,10 @@ def _reaches(feasible: Feasibility) -> Iterator[str]:
 def _row(reach: Reach) -> list[str]:
     chosen = "all" if reach.chosen is None else str(reach.chosen)
     tolerated = f"{reach.tolerated:>9}"
-    if not reach.tolerated:
+    if not reach.tolerated and not reach.on_demand:
         tolerated = click.style(tolerated, fg="red")
-    return [_WORDS[reach.kind], reach.name, f"{chosen:>6}", tolerated, ""]
+    made = f"class {', '.join(reach.on_demand)} makes them on demand" if reach.on_demand else ""
+    return [_WORDS[reach.kind], reach.name, f"{chosen:>6}", tolerated, made]
 
 
 def _summary(checked: Checked) -> str:

@@ -1,7 +1,8 @@
 """Whether policies and capacity classes leave nodes, given the nodes that there are.
 
 Without any pod: what is judged is what a policy alone demands of labels, and what it tolerates. A
-pod may bring tolerations of its own, and an autoscaler nodes: whoever asks knows of those.
+pod may bring tolerations of its own: whoever asks knows of those. Nodes that an autoscaled class
+makes on demand are no concern while they are absent.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from webhook.placement.nodes import taint_text
 from webhook.placement.pod import REQUIRED
 from webhook.placement.wishes import PARTS, CapacityWish, MemberWish, Wish
+from webhook.policy.makers import Makers
 from webhook.policy.node_wishes import (
     chosen,
     limits_nodes,
@@ -49,6 +51,7 @@ class Reach(NamedTuple):
     part:      empty for a class, and for a policy as a whole
     chosen:    None if it asks nothing of labels
     tolerated: of those chosen (of all, if none is chosen) the nodes whose taints it tolerates
+    on_demand: if none is tolerated, the autoscaled classes that could make such a node
     """
 
     kind: str
@@ -56,6 +59,7 @@ class Reach(NamedTuple):
     part: str
     chosen: int | None
     tolerated: int
+    on_demand: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,7 @@ class Feasibility:
 
 def feasibility(policies: PolicySet, nodes: Sequence[Node]) -> Feasibility:
     """Every class, then every policy, each part by itself and all of them together."""
-    judging = _Judging(nodes)
+    judging = _Judging(nodes, Makers(policies.classes.values(), nodes))
     for name in sorted(policies.classes):
         judging.capacity_class(policies.classes[name])
     for at, policy in enumerate(policies.policies):
@@ -89,6 +93,7 @@ class _Judging:
     """What has been found so far. Local to one call of `feasibility`."""
 
     nodes: Sequence[Node]
+    makers: Makers
     reaches: list[Reach] = field(default_factory=list)
     concerns: list[Concern] = field(default_factory=list)
 
@@ -97,8 +102,9 @@ class _Judging:
         inside = of_class(capacity, self.nodes)
         tolerated = sum(not untolerated(node, capacity.tolerations) for node in inside)
         kind = "CapacityClass"
-        self.reaches.append(Reach(kind, capacity.name, "", len(inside), tolerated))
-        if not inside:
+        made = (capacity.name,) if capacity.autoscaled and not tolerated else ()
+        self.reaches.append(Reach(kind, capacity.name, "", len(inside), tolerated, made))
+        if not inside and not made:
             what = f"none of the {len(self.nodes)} nodes is of class {capacity.name}"
             self.concerns.append(Concern(kind, capacity.name, ("spec",), what, "warning"))
 
@@ -109,11 +115,13 @@ class _Judging:
         for part in PARTS:
             wishes = [wish for wish in policy.wishes if wish.part == part]
             if wishes:
-                limits, left = self._reach(policy, part, wishes, tolerations)
-                if limits and not left:
+                limits, left, made = self._reach(policy, part, wishes, tolerations)
+                if limits and not left and not made:
                     self.concerns += self._empty(policy, part, limits)
                     empty = True
-        limits, left = self._reach(policy, "", standing, tolerations)
+        limits, left, made = self._reach(policy, "", standing, tolerations)
+        if made:
+            return
         if limits and not left and not empty:
             what = f"its parts together leave none of the {len(self.nodes)} nodes"
             self.concerns.append(_of(policy, ("spec",), what))
@@ -127,14 +135,15 @@ class _Judging:
         part: str,
         wishes: Sequence[Wish],
         tolerations: Sequence[Toleration],
-    ) -> tuple[list[Wish], list[Node]]:
-        """Of the wishes those that limit nodes, and the nodes that they leave."""
+    ) -> tuple[list[Wish], list[Node], tuple[str, ...]]:
+        """Of the wishes those that limit nodes, the nodes that they leave, and who makes such."""
         limits = [wish for wish in wishes if limits_nodes(wish)]
         left = chosen(limits, self.nodes)
         tolerated = sum(not untolerated(node, tolerations) for node in left)
         count = len(left) if limits else None
-        self.reaches.append(Reach("PlacementPolicy", policy.name, part, count, tolerated))
-        return limits, left
+        made = () if tolerated else self.makers.of(limits, tolerations)
+        self.reaches.append(Reach("PlacementPolicy", policy.name, part, count, tolerated, made))
+        return limits, left, made
 
     def _empty(self, policy: Policy, part: str, limits: Sequence[Wish]) -> Iterator[Concern]:
         """A part that leaves no node: the wishes that do so alone, else all of them together."""

@@ -1,0 +1,50 @@
+"""Which autoscaled classes could make a node that the wishes of a policy choose."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.placement import node_affinity, on_demand
+from webhook.placement import pod as pods
+from webhook.placement.node_groups import NodeGroups
+from webhook.placement.wishes import CapacityWish, MemberWish, RequiredWish
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from webhook.placement.capacity import CapacityClass
+    from webhook.placement.nodes import Node
+    from webhook.placement.shapes import Term, Toleration
+    from webhook.placement.wishes import Wish
+
+
+class Makers:
+    """The autoscaled classes of a policy set, beside the nodes that there are."""
+
+    def __init__(self, classes: Iterable[CapacityClass], nodes: Sequence[Node]) -> None:
+        self._classes = [each for each in classes if each.autoscaled]
+        self._groups = NodeGroups(nodes if self._classes else ())
+
+    def of(self, limits: Iterable[Wish], tolerations: Sequence[Toleration]) -> tuple[str, ...]:
+        """The names of those that could make a node for a pod of these wishes, sorted."""
+        if not self._classes:
+            return ()
+        selector: dict[str, str] = {}
+        conditions: list[Sequence[Term]] = []
+        for wish in limits:
+            match wish:
+                case MemberWish():
+                    # Of two that want one key otherwise there is no such node.
+                    if selector.setdefault(wish.key, wish.value) != wish.value:
+                        return ()
+                case RequiredWish():
+                    conditions.append(wish.terms)
+                case CapacityWish() if wish.condition is not None:
+                    conditions.append(wish.condition)
+        try:
+            required = node_affinity.conjunction(conditions)
+        except node_affinity.TooManyTerms:
+            return ()
+        pod = pods.read({"metadata": {}, "spec": {"nodeSelector": selector}})
+        pod = pod._replace(required=required, tolerations=list(tolerations))
+        return tuple(on_demand.makers(pod, self._classes, self._groups))
