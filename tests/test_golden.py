@@ -1,7 +1,8 @@
 """Golden cases: what policies make of pods, one file a case.
 
-A file gives `rule`, the sentence that it shows; `classes` and `policies` by name, each with its
-spec; perhaps `cluster`; and `pods`, each as it comes and with what becomes of it:
+A file gives `rule`, the sentence that it shows; `classes`, `policies` and `exceptions` by name,
+each with its spec; perhaps `cluster`, and `now`, when pods come that do not say it themselves; and
+`pods`, each as it comes and with what becomes of it:
 
     out        the fields that differ afterwards, whole; {} means that nothing does, and null that
                the field is gone
@@ -9,6 +10,7 @@ spec; perhaps `cluster`; and `pods`, each as it comes and with what becomes of i
     warnings   what the person at kubectl is told, exactly; left out, nothing
     left       the reason why it keeps its placement
     stamp      the policies credited in the annotation fairlead.dev/placement, with their fields
+    setAside   the policies that take no part, by exception; left out, none
     unmatched  policies that are not for it, each with the very condition that fails
     audited    what policies under Audit would have done
 """
@@ -17,6 +19,8 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +45,16 @@ METADATA = ("labels", "annotations")
 def read(path: Path) -> Json:
     """A case, with none of its parts misspelt."""
     case: Json = yaml.safe_load(path.read_text())
-    assert set(case) <= {"rule", "classes", "policies", "cluster", "pods", "findings"}
+    assert set(case) <= {
+        "rule",
+        "classes",
+        "policies",
+        "cluster",
+        "pods",
+        "findings",
+        "exceptions",
+        "now",
+    }
     assert case["rule"].endswith(".")
     return case
 
@@ -50,7 +63,11 @@ def loaded(case: Json, *, backwards: bool = False) -> Loaded:
     """The policy set of a case, read as files are; in either order."""
     documents = [
         {"apiVersion": names.API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}
-        for kind, part in (("CapacityClass", "classes"), ("PlacementPolicy", "policies"))
+        for kind, part in (
+            ("CapacityClass", "classes"),
+            ("PlacementPolicy", "policies"),
+            ("PlacementException", "exceptions"),
+        )
         for name, spec in case.get(part, {}).items()
     ]
     if backwards:
@@ -58,7 +75,7 @@ def loaded(case: Json, *, backwards: bool = False) -> Loaded:
     return load({"case.yaml": yaml.safe_dump_all(documents, sort_keys=False).encode()})
 
 
-def arrival(given: Json) -> Arrival:
+def arrival(given: Json, now: str | None = None) -> Arrival:
     """The pod of a case as it comes."""
     metadata: Json = {"name": "p", **{key: given[key] for key in METADATA if key in given}}
     if "ownerReferences" in given:
@@ -66,7 +83,14 @@ def arrival(given: Json) -> Arrival:
     spec = {"containers": [{"name": "main", "image": "i"}], **given.get("spec", {})}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
     namespace = given.get("namespace", "ml-team")
-    return Arrival(pod, namespace, given.get("namespaceLabels", {}), given.get("user", ""))
+    moment = given.get("now", now)
+    return Arrival(
+        pod,
+        namespace,
+        given.get("namespaceLabels", {}),
+        given.get("user", ""),
+        datetime.fromisoformat(moment) if moment else None,
+    )
 
 
 def patched(pod: Json, decision: Decision) -> Json:
@@ -109,6 +133,7 @@ def check(given: Json, decision: Decision, policies: PolicySet) -> None:
         assert stamp.get("leftAlone", "") == given.get("left", "") == decision.reason
         if "stamp" in given:
             assert stamp.get("policies") == given["stamp"]
+        assert stamp.get("exceptions", {}) == given.get("setAside", {})
     assert list(decision.warnings) == given.get("warnings", [])
     if "audited" in given:
         assert decision.audited is not None
@@ -133,13 +158,13 @@ def test_a_golden_case_comes_out_as_written(path: Path) -> None:
     assert findings == case.get("findings", [])
     cluster = Cluster(default_priority_class=case.get("cluster", {}).get("priorityClass", ""))
     for given in case["pods"]:
-        came = arrival(given)
+        came = arrival(given, case.get("now"))
         decision = decide(came, policies, cluster)
         check(given, decision, policies)
         assert decide(came, turned, cluster) == decision
         if decision.allowed:
             final = patched(came.pod, decision)
-            once_more = Arrival(final, came.namespace, came.namespace_labels, came.user)
+            once_more = replace(came, pod=final)
             assert not decide(once_more, policies, cluster).patch
 
 

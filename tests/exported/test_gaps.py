@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.exported.sets import required, text
-from tests.laws.strategies import Json
+from tests.laws.strategies import Json, document
 from webhook.cli.export.placed import placed_of
 from webhook.errors import NotExported
 from webhook.exported.documents import documents
@@ -100,6 +102,27 @@ def test_what_cannot_be_said_is_refused_by_policy_and_field(spec: Json, said: st
     (line,) = problems(spec)
     assert line.startswith("policy p0: ")
     assert said in line
+
+
+def test_exceptions_and_rollouts_are_refused_by_name() -> None:
+    """An admission policy knows no time, and one enforcement of a policy only."""
+    exception = document(
+        "PlacementException",
+        "debug-anna",
+        {
+            "policies": ["*"],
+            "match": {"roles": ["worker"]},
+            "until": "2027-01-01T00:00:00Z",
+            "reason": "Anna looks for a leak.",
+        },
+    )
+    rolled_out = {"defaults": {"nodeSelector": {"a": "b"}}, "rollout": {"namespaces": ["x"]}}
+    placed, _ = placed_of({"p.yaml": f"{text(rolled_out)}\n---\n{json.dumps(exception)}".encode()})
+    with pytest.raises(NotExported) as caught:
+        documents(placed, webhooks())
+    of_exception, of_rollout = caught.value.problems
+    assert of_exception.startswith("exception debug-anna: it ends, and an admission policy does")
+    assert of_rollout.startswith("policy p0: rollout: it is enforced in some namespaces")
 
 
 def test_all_refusals_come_at_once() -> None:

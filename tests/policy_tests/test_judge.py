@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.policy_tests.writing import CLASS, HEAD, WORKER, policy, verdict, verdicts
+from tests.policy_tests.writing import (
+    CLASS,
+    HEAD,
+    WORKER,
+    WORKERS_ON_SPOT,
+    policy,
+    verdict,
+    verdicts,
+)
 from webhook import names
 
 NO_RUN = "{labels: {app: web}}"
@@ -220,3 +228,36 @@ def test_a_verdict_knows_its_line_and_its_trace() -> None:
     only = verdict("{runsOn: [spot-1]}")
     assert (only.file, only.line, only.name) == ("p.test.yaml", 9, "it")
     assert [(e.field, e.outcome) for e in only.trace] == [("capacity[spot]", "set")]
+
+
+EXCEPTION = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementException
+metadata: {name: anna}
+spec:
+  policies: [workers-on-spot]
+  match: {roles: [worker]}
+  until: "2026-06-01T12:00:00Z"
+  reason: Anna looks for a leak.
+"""
+
+
+def test_a_test_says_when_its_pod_comes() -> None:
+    """Then exceptions are in force until their end; without a time none of them is."""
+    policies = f"{WORKERS_ON_SPOT}{EXCEPTION}"
+    in_time, too_late = 'now: "2026-06-01T11:59:59Z"', 'now: "2026-06-01T12:00:00Z"'
+    assert not verdict("{policies: []}", more=in_time, policies=policies).failures
+    for more in (too_late, ""):
+        assert not verdict("{policies: [workers-on-spot]}", more=more, policies=policies).failures
+    ended = "{warnings: [exception anna ended at 2026-06-01T12:00:00Z]}"
+    assert not verdict(ended, more=too_late, policies=policies).failures
+
+
+def test_a_failure_names_the_exception_that_set_the_policy_aside() -> None:
+    """It matches; whoever expects it would look for a condition that fails."""
+    (failure,) = verdict(
+        "{policies: [workers-on-spot]}",
+        more='now: "2026-01-01T00:00:00Z"',
+        policies=f"{WORKERS_ON_SPOT}{EXCEPTION}",
+    ).failures
+    assert "workers-on-spot is set aside by exception anna" in failure.because

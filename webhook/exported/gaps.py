@@ -30,12 +30,25 @@ _EXACT: Final = 2**53
 
 def gaps(placed: Placed, wishes: Sequence[Wanted], seconds: Mapping[str, int]) -> list[str]:
     """One line for each thing that is refused: the policy, the field, why, and what to do."""
-    found: list[str] = []
+    found = list(_of_set(placed))
     for policy in placed.policies:
         found += _of_policy(policy)
     found += _of_nodes(placed, wishes)
     found += _of_tolerations(wishes, seconds)
     return list(dict.fromkeys(found))
+
+
+def _of_set(placed: Placed) -> Iterator[str]:
+    for name in placed.exceptions:
+        yield (
+            f"exception {name}: it ends, and an admission policy does not know what time it is; "
+            "export without it, or exclude these pods in the policies themselves"
+        )
+    for name in placed.rolled_out:
+        yield (
+            f"policy {name}: rollout: it is enforced in some namespaces and under Audit in others, "
+            "which exported policies do not tell apart; match the namespaces in which it is enforced"
+        )
 
 
 def _said(wish: Wish, why: str) -> str:

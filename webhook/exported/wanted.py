@@ -26,13 +26,19 @@ class Enforced(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """A policy set to be exported: its policies in their order, and the cluster's defaults."""
+    """A policy set to be exported: its policies in their order, and the cluster's defaults.
+
+    `rolled_out` are the policies that are enforced in some namespaces only, `exceptions` the names
+    of the set's exceptions.
+    """
 
     policies: Sequence[Enforced]
     classes: Sequence[CapacityClass]
     set_hash: str
     default_priority_class: str = ""
     default_toleration_seconds: int = 300
+    rolled_out: Sequence[str] = ()
+    exceptions: Sequence[str] = ()
 
 
 class Wanted(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import jsonpatch
@@ -69,7 +70,8 @@ def _verdict(
 
 def _arrival(case: Case) -> Arrival:
     labels = {_NAMESPACE_NAME: case.namespace, **case.namespace_labels}
-    return Arrival(pods.whole(case.pod), case.namespace, labels, case.user)
+    now = datetime.fromisoformat(case.now) if case.now else None
+    return Arrival(pods.whole(case.pod), case.namespace, labels, case.user, now)
 
 
 def _answer(expect: Expectation, decision: Decision) -> Iterator[Failure]:
@@ -127,6 +129,12 @@ def _why_not(
         failed = policy.failed(subject)
         if failed is not None and (only is None or policy.name in only):
             lines.append(f"{policy.name} does not match: {failed}")
+    for exception, taken in decision.set_aside.by:
+        lines += [
+            f"{name} is set aside by exception {exception.name}"
+            for name in taken
+            if only is None or name in only
+        ]
     there = {policy.name for policy in policies.policies}
     lines += [f"{name} is no policy of this set" for name in sorted((only or set()) - there)]
     return lines

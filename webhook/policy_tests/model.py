@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from pydantic import AfterValidator, Field
 
 from webhook.placement.schema.base import Problem, Strict, distinct, guess
+from webhook.placement.schema.moments import Moment
 from webhook.placement.schema.syntax import (
     AnnotationKey,
     LabelKey,
@@ -200,6 +201,11 @@ class Case(Strict):
     namespace_labels: dict[LabelKey, LabelValue] = Field(
         default_factory=dict,
         description="The labels of the namespace; kubernetes.io/metadata.name is added.",
+    )
+    now: Moment | None = Field(
+        default=None,
+        description="When the pod comes: exceptions are in force until their end. Left out, none "
+        "of them is in force.",
     )
     user: str = Field(
         default="",

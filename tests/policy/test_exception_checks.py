@@ -1,0 +1,98 @@
+"""What is found of exceptions beside policies, and at a moment."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.policy.test_exception_model import an_exception
+from webhook.errors import InvalidDocuments
+from webhook.policy import source
+from webhook.policy.exception_checks import of_time
+from webhook.policy.load import Loaded, load
+
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
+POLICY = {
+    "apiVersion": "fairlead.dev/v1alpha1",
+    "kind": "PlacementPolicy",
+    "metadata": {"name": "spot"},
+    "spec": {"defaults": {"labels": {"team": "x"}}},
+}
+
+
+def loaded(**spec: Any) -> Loaded:
+    """The set of a policy and an exception."""
+    return load({"a.json": orjson.dumps(POLICY), "b.json": orjson.dumps(an_exception(**spec))})
+
+
+def test_an_exception_counts_in_the_hash_and_is_no_policy() -> None:
+    """The stamp tells which exceptions there were."""
+    alone = load({"a.json": orjson.dumps(POLICY)}).policies
+    both = loaded().policies
+    assert [policy.name for policy in both.policies] == ["spot"]
+    assert [each.name for each in both.exceptions] == ["debug-anna"]
+    assert alone.hash != both.hash != loaded(until="2026-12-02T00:00:00Z").policies.hash
+    assert not alone.exceptions
+
+
+def test_a_policy_that_is_not_there_is_warned_of_with_what_may_have_been_meant() -> None:
+    """It may come later."""
+    assert loaded().warnings == ()
+    assert loaded(policies=["*"]).warnings == ()
+    (warning,) = loaded(policies=["spto"]).warnings
+    assert str(warning).endswith(
+        "spec.policies[0]: there is no policy 'spto': until there is, nothing is set aside; did "
+        "you mean 'spot'?"
+    )
+    assert warning.severity == "warning"
+
+
+def test_what_an_exception_selects_by_no_policy_may_write() -> None:
+    """Or a second call on our own output would find another exception."""
+    with pytest.raises(InvalidDocuments, match=r"exception debug-anna \(spec.match.podSelector\)"):
+        loaded(match={"podSelector": {"matchLabels": {"team": "x"}}})
+
+
+def test_an_exception_for_every_run_is_warned_of() -> None:
+    """It is said explicitly, and still seldom meant."""
+    for match in ({"namespaces": ["*"]}, {"namespaces": ["a", "**"], "podSelector": {}}):
+        (warning,) = loaded(match=match).warnings
+        assert "matches the pods of every run" in warning.message
+    assert loaded(match={"namespaces": ["*"], "roles": ["worker"]}).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("until", "says"),
+    [
+        ("2026-10-31T23:59:59Z", "has ended, and does nothing any more"),
+        ("2026-11-01T00:00:00Z", "has ended"),
+        ("2026-11-01T00:00:01Z", ""),
+        ("2027-01-30T00:00:00Z", ""),
+        ("2027-01-30T00:00:01Z", "ends in 90 days, and more than 90 are seldom meant"),
+    ],
+)
+def test_what_has_ended_and_what_lasts_long_is_warned_of(until: str, says: str) -> None:
+    """At the time of asking: the set itself knows no time."""
+    documents = source.parse({"a.json": orjson.dumps(an_exception(until=until))}).documents
+    found = [str(finding) for finding in of_time(documents, NOW)]
+    assert len(found) == bool(says)
+    assert all(says in line and "warning: spec.until" in line for line in found)
+
+
+def test_conditions_of_exceptions_are_asked_for() -> None:
+    """What finding them costs is paid only where some condition names them."""
+    policies = loaded(
+        match={
+            "resources": ["nvidia.com/gpu"],
+            "volumes": ["hostPath"],
+            "replicaIndexes": [0],
+            "podSelector": {"matchLabels": {"debug": "anna"}},
+        }
+    ).policies
+    assert policies.reads_resources
+    assert policies.reads_volumes
+    assert policies.reads_replica_indexes
+    assert policies.reads_labels == {"debug"}
