@@ -12,6 +12,7 @@ import pytest
 
 from tests.admission.reviews import POOL, SECRET, Asked, Json, Known, policy_set, review
 from webhook import names
+from webhook.admission.decision import Decision
 from webhook.admission.foresee import Foresight
 from webhook.admission.foreseen import Pods
 from webhook.admission.handler import NamespaceLabels, Reply
@@ -246,6 +247,23 @@ def test_pods_that_never_come_here_are_not_warned_of() -> None:
     assert webhook.told(job(template(**ELSEWHERE))) == []
     marked = {names.RUN: "r", "mine": ""}
     assert len(webhook.told(job(template(marked, **ELSEWHERE)))) == 1
+
+
+def test_pods_that_no_node_admits_are_told_of() -> None:
+    """Once for all that ask for the same, and for those that ask for more by themselves."""
+    asked: list[Json] = []
+
+    def unplaceable(made: Json, _decision: Decision, _policies: PolicySet) -> str:
+        asked.append(made)
+        return "0 of 3 nodes: no room" if made["spec"]["containers"][0].get("resources") else ""
+
+    webhook = Webhook(policy_set(), unplaceable=unplaceable)
+    greedy = {"resources": {"limits": {"nvidia.com/gpu": 8}}}
+    replicas = {"master": {"count": 1}, "worker": {"count": 4, "byIndex": [{"index": 1, **greedy}]}}
+    assert webhook.told(run(replicas=replicas)) == [
+        "fairlead: Run train, worker 1 of 4: 0 of 3 nodes: no room"
+    ]
+    assert len(asked) == 3
 
 
 def test_a_namespace_that_is_new_is_asked_for() -> None:

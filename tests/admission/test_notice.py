@@ -92,5 +92,9 @@ def test_a_long_reason_leaves_room_for_the_cure() -> None:
 def test_a_pod_without_a_node_has_a_reason_of_its_own() -> None:
     """It is admitted, and waits: no controller says anything of it."""
     notice = of_no_node(owned(JOB), "ml", "fairlead: 0 of 37 nodes: pool=ml matches 12")
-    assert notice == Notice("ml", OWNER, NO_NODE, "0 of 37 nodes: pool=ml matches 12")
+    message = (
+        "0 of 37 nodes: pool=ml matches 12. Change the pod template of Job train, or ask your "
+        "admin for such nodes."
+    )
+    assert notice == Notice("ml", OWNER, NO_NODE, message)
     assert of_no_node(pod(), "ml", "0 of 37 nodes") is None

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 from webhook.admission import review
 from webhook.admission.advice import warnings
@@ -18,6 +18,7 @@ from webhook.admission.foreseen import Fate, look, nothing_of, words
 from webhook.admission.handler import Reply, problem
 from webhook.admission.shape import Shapes
 from webhook.errors import InvalidPod, InvalidReview, InvalidRun, NotSynced
+from webhook.placement.pod_requests import requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,6 +39,10 @@ BUDGET: Final = 0.5
 # Not empty, as it would be offline, and no node's, and no DaemonSet's: the pods will come from a
 # controller, and what they say of themselves is not believed.
 _CONTROLLER: Final = "system:fairlead:a-controller"
+
+
+# What was judged, by the pod's shape and what it asks for of a node.
+_Known: TypeAlias = dict[tuple[bytes, tuple[tuple[str, int], ...]], Fate]
 
 
 class Observer(Protocol):
@@ -185,15 +190,16 @@ class Foresight:
             self._now(),
         )
 
-    def _fate(self, facts: _Facts, known: dict[bytes, Fate], pod: JsonObject) -> Fate:
+    def _fate(self, facts: _Facts, known: _Known, pod: JsonObject) -> Fate:
         arrival = Arrival(pod, facts.namespace, facts.labels, _CONTROLLER, facts.now)
         shape = facts.shapes.of(arrival)
-        fate = known.get(shape) if shape is not None else None
-        if fate is None:
-            fate = self._judged(arrival, facts)
-            if shape is not None:
-                known[shape] = fate
-        return fate
+        if shape is None:
+            return self._judged(arrival, facts)
+        # Whether there is room for it on a node depends on what it asks for, too.
+        alike = shape, tuple(sorted(requests(pod["spec"]).items()))
+        if alike not in known:
+            known[alike] = self._judged(arrival, facts)
+        return known[alike]
 
     def _judged(self, arrival: Arrival, facts: _Facts) -> Fate:
         if not self._reaches(arrival.pod["metadata"].get("labels") or {}, facts.labels):

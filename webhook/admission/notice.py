@@ -50,7 +50,7 @@ def of_rejection(pod: JsonObject, namespace: str, decision: Decision) -> Notice 
     if owner is None:
         return None
     by = decision.rejected_by
-    cure = f"Change the pod template of {owner.kind} {owner.name}"
+    cure = _template(owner)
     if by:
         policies = f"{'policies' if len(by) > 1 else 'policy'} {', '.join(by)}"
         cure += f", or ask your admin to change {policies} or for a PlacementException"
@@ -60,7 +60,14 @@ def of_rejection(pod: JsonObject, namespace: str, decision: Decision) -> Notice 
 def of_no_node(pod: JsonObject, namespace: str, why: str) -> Notice | None:
     """That no node admits the pod as it is now, and which condition shuts most of them out."""
     owner = owner_of(pod)
-    return None if owner is None else Notice(namespace, owner, NO_NODE, _quoted(why))
+    if owner is None:
+        return None
+    cure = f"{_template(owner)}, or ask your admin for such nodes"
+    return Notice(namespace, owner, NO_NODE, f"{_quoted(why)}. {cure}.")
+
+
+def _template(owner: Owner) -> str:
+    return f"Change the pod template of {owner.kind} {owner.name}"
 
 
 def _quoted(text: str) -> str:
