@@ -1,0 +1,95 @@
+"""Policies in memory, and an API server that takes statuses as a test wants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from typing import Any, cast
+
+from tests.controller.runs import refused
+from webhook import names
+from webhook.controller.policies.stored import Stored, StoredObjects, stored
+from webhook.kube.cache import Change
+
+Json = dict[str, Any]
+
+
+def raw_policy(name: str, *, version: int = 5, status: Json | None = None, **spec: Any) -> Json:
+    """A policy as the API server keeps it."""
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": names.POLICY_KIND,
+        "metadata": {
+            "name": name,
+            "uid": f"uid-{name}",
+            "generation": 1,
+            "resourceVersion": str(version),
+            "managedFields": [{"manager": "kubectl"}],
+        },
+        "spec": {"defaults": {"nodeSelector": {"pool": "a"}}, **spec},
+        **({"status": status} if status else {}),
+    }
+
+
+class Cluster:
+    """The objects as StoredObjects has them, and what kube.writer.Writer writes of them."""
+
+    def __init__(self, *policies: Json) -> None:
+        self.raw = {each["metadata"]["name"]: each for each in policies}
+        self.writes: list[str] = []
+        self.refusals: dict[str, Exception] = {}
+        self.listeners: list[Callable[[Change[Stored]], None]] = []
+        self.version = 100
+
+    @property
+    def objects(self) -> StoredObjects:
+        """Itself, as what watches."""
+        return cast(StoredObjects, self)
+
+    def subscribe(self, listener: Callable[[Change[Stored]], None]) -> None:
+        self.listeners.append(listener)
+
+    def all(self) -> dict[str, Stored]:
+        found = (stored(names.PLACEMENT_POLICIES, each) for each in self.raw.values())
+        return {each.seen.place: each for each in found}
+
+    def get(self, resource: str, name: str) -> Stored | None:
+        return stored(resource, self.raw[name]) if name in self.raw else None
+
+    def offer(self, resource: str, raw: Json) -> None:
+        assert resource == names.PLACEMENT_POLICIES
+        self.put(raw)
+
+    def put(self, raw: Json) -> None:
+        """As the watch tells of it."""
+        name = raw["metadata"]["name"]
+        before = self.get(names.PLACEMENT_POLICIES, name)
+        self.raw[name] = raw
+        change = Change(name, before, stored(names.PLACEMENT_POLICIES, raw))
+        for listener in self.listeners:
+            listener(change)
+
+    async def patch(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        patch_type: Any,
+        *,
+        query: Mapping[str, str] | None = None,
+    ) -> Json:
+        *_, name, subresource = path.split("/")
+        assert (patch_type, subresource) == ("merge", "status")
+        assert query == {"fieldManager": names.CONTROLLER}
+        self.writes.append(name)
+        if name in self.refusals:
+            raise self.refusals[name]
+        if name not in self.raw:
+            raise refused(404, "NotFound")
+        raw = deepcopy(self.raw[name])
+        if body["metadata"] != {key: raw["metadata"][key] for key in ("uid", "resourceVersion")}:
+            raise refused(409, "Conflict")
+        self.version += 1
+        raw["metadata"]["resourceVersion"] = str(self.version)
+        status = {**raw.get("status", {}), **body["status"]}
+        raw["status"] = {key: value for key, value in status.items() if value is not None}
+        return raw
