@@ -69,10 +69,12 @@ def command(
       1  errors, a file cannot be read, or the cluster did not answer
       2  wrong usage, or no policy there
     """
+    from datetime import UTC, datetime
+
     from webhook.cli import check_run, check_text
 
     given = check_run.read(paths, nodes, lambda: client_of(kubeconfig, context))
-    checked = check_run.check(given) if given else None
+    checked = check_run.check(given, datetime.now(UTC)) if given else None
     if checked is None:
         where = ", ".join(map(str, paths))
         what = "objects" if where == "cluster" else "*.yaml, *.yml, *.json"

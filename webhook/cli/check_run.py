@@ -11,6 +11,7 @@ from webhook.cli.offline import read_nodes
 from webhook.cli.where import CLUSTER
 from webhook.errors import InvalidDocuments, UnreadableInput
 from webhook.policy import source
+from webhook.policy.exception_checks import of_time
 from webhook.policy.feasibility import feasibility
 from webhook.policy.findings import Finding
 from webhook.policy.load import compiled
@@ -19,6 +20,7 @@ from webhook.server.folder import read_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
 
     from webhook.cli.where import Where
     from webhook.kube.client import Client
@@ -99,15 +101,16 @@ async def _told(
         return _Told(objects, await node_list(client, CLUSTER) if nodes is CLUSTER else None)
 
 
-def check(given: Given) -> Checked | None:
-    """Check the policies; None if there are none, and no classes."""
+def check(given: Given, now: datetime) -> Checked | None:
+    """Check the policies; None if there are none, and no classes or exceptions."""
     try:
         policies, warnings = compiled(given.documents)
     except InvalidDocuments as error:
         found = [each for each in error.findings if isinstance(each, Finding)]
         return Checked(given.places, found, None, None)
-    if not policies.policies and not policies.classes:
+    if not policies.policies and not policies.classes and not policies.exceptions:
         return None
+    warnings = tuple(sorted([*warnings, *of_time(given.documents.documents, now)]))
     if given.nodes is None:
         return Checked(given.places, warnings, policies, None)
     feasible = feasibility(policies, given.nodes)

@@ -68,6 +68,8 @@ def _summary(checked: Checked) -> str:
         return f"{_count(len(checked.files), 'file')}: {found}"
     policies, classes = len(checked.policies.policies), len(checked.policies.classes)
     what = f"{_count(policies, 'policy', 'policies')}, {_count(classes, 'class', 'classes')}"
+    if exceptions := len(checked.policies.exceptions):
+        what += f", {_count(exceptions, 'exception')}"
     return f"{what}, hash {checked.policies.hash[:HASH_LENGTH]}: {found}"
 
 
@@ -85,6 +87,7 @@ def document(checked: Checked) -> dict[str, Any]:
         "findings": [asdict(finding) for finding in checked.findings],
         "policies": [policy.name for policy in policies.policies] if policies else None,
         "classes": sorted(policies.classes) if policies else None,
+        "exceptions": [each.name for each in policies.exceptions] if policies else None,
         "hash": policies.hash if policies else None,
     }
     if checked.feasibility is not None:

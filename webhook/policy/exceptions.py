@@ -78,7 +78,7 @@ NOTHING = SetAside()
 
 
 class Exceptions:
-    """All exceptions of a set, by name. False if there are none."""
+    """All exceptions of a set, by name."""
 
     __slots__ = ("_index", "by_name")
 
@@ -87,8 +87,8 @@ class Exceptions:
         self.by_name = {document.name: _compiled(document) for document in ordered}
         self._index = Index([document.spec.match for document in ordered])
 
-    def __bool__(self) -> bool:
-        return bool(self.by_name)
+    def __len__(self) -> int:
+        return len(self.by_name)
 
     def __iter__(self) -> Iterator[PolicyException]:
         return iter(self.by_name.values())
