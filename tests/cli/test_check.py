@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.files import POLICIES, Files
-from tests.policy_tests.writing import policy
+from tests.policy_tests.writing import CLASS, policy
 from webhook.cli.check import command
 from webhook.errors import UnreadableInput
 
@@ -84,6 +84,16 @@ def test_with_nodes_it_says_what_leaves_none(files: Files) -> None:
         "policy  workers-on-spot       2          2",
         "policy  lost                  0          0",
     ]
+
+
+def test_nodes_that_are_made_on_demand_are_not_missed(files: Files) -> None:
+    """It says who makes them; even --strict passes."""
+    made = CLASS.replace("{nodes:", "{autoscaled: true, nodes:").replace("pool: spot", "pool: new")
+    path = files.folder / "made.yaml"
+    path.write_text(made + policy("p", "overrides: {capacity: [{class: spot, mode: Constrain}]}"))
+    result = files.run(path, "--nodes", files.folder / "nodes.yaml", "--strict")
+    assert result.exit_code == 0, result.stdout
+    assert result.stdout.count("class spot makes them on demand") == 2
 
 
 def test_nodes_that_leave_all_policies_alone_change_nothing(files: Files) -> None:

@@ -196,6 +196,17 @@ def test_nodes_that_stay_the_same_are_said_to(files: Files) -> None:
     assert "2 untolerated taint spot=true:NoSchedule: spot-1, spot-2" in lines
 
 
+def test_a_node_that_is_made_on_demand_is_told_of(files: Files) -> None:
+    """Which class makes it; to programs as well."""
+    made = CLASS.replace(
+        "{nodes: [{labels: {pool: spot}", "{autoscaled: true, nodes: [{labels: {pool: new}"
+    )
+    constrain = policy("news", "overrides: {capacity: [{class: spot, mode: Constrain}]}")
+    lines = told(files, POD, made, constrain, nodes=True)
+    assert "Nodes: 0 of 3 admit the pod now; class spot makes them on demand" in lines
+    assert explained(files, POD, made, constrain)["nodes"]["onDemand"] == ["spot"]
+
+
 def test_programs_get_everything(files: Files) -> None:
     """Identity, answers, trace, patch, and all nodes by name, before and after."""
     found = explained(files, POD, POLICIES, MASTERS)

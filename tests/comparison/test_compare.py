@@ -30,6 +30,13 @@ SPOT = policy("on-spot", "overrides: {capacity: [{class: spot, mode: Constrain}]
 NO_SPOT = policy("on-spot", "overrides: {capacity: [{class: spot, mode: Prevent}]}")
 ALLOWED = policy("on-spot", "overrides: {capacity: [{class: spot, mode: Allow}]}")
 NOWHERE = policy("pool", "overrides: {nodeSelector: {pool: nowhere}}")
+BURST = """\
+apiVersion: fairlead.dev/v1alpha1
+kind: CapacityClass
+metadata: {name: burst}
+spec: {autoscaled: true, nodes: [{labels: {pool: burst}}]}
+---
+"""
 ARM: Json = {"nodeSelector": {"arch": "arm64"}}
 comparing = settings(
     max_examples=80,
@@ -141,6 +148,17 @@ def test_a_pod_that_is_admitted_without_a_node_is_stranded_too() -> None:
     """It was refused aloud, and would wait in silence."""
     found = different([ONLY_AMD64], [], arrival(**ARM), NODES)
     assert (found.kind, found.stranded) == ("admitted", True)
+
+
+def test_a_node_that_is_made_on_demand_is_not_missed() -> None:
+    """Who makes it is told; a class that is not autoscaled makes none."""
+    constrain = policy("bursts", "overrides: {capacity: [{class: burst, mode: Constrain}]}")
+    found = different([BURST], [BURST, constrain], arrival(), NODES)
+    assert (found.kind, found.stranded) == ("moved", False)
+    assert found.new.nodes is not None
+    assert (found.new.nodes.admitted, found.new.nodes.on_demand) == (0, ("burst",))
+    fixed = BURST.replace("autoscaled: true", "autoscaled: false")
+    assert different([fixed], [fixed, constrain], arrival(), NODES).kind == "unplaceable"
 
 
 def test_without_nodes_nobody_is_without_one() -> None:

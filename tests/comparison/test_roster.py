@@ -25,10 +25,10 @@ def test_the_conditions_that_shut_most_nodes_out_come_first() -> None:
     """At most three of them, each with how many nodes."""
     nodes = (*NODES, Node("full", {"pool": "steady"}, [], unschedulable=True))
     found = Roster(nodes).of(placement(nodeSelector={"pool": "spot"}))
-    assert found == (
-        0,
-        4,
-        (("nodeSelector pool=spot", 2), ("untolerated taint spot=true:NoSchedule", 2)),
+    assert (found.admitted, found.total) == (0, 4)
+    assert found.shut == (
+        ("nodeSelector pool=spot", 2),
+        ("untolerated taint spot=true:NoSchedule", 2),
     )
 
 
@@ -57,7 +57,7 @@ def test_the_numbers_are_those_of_looking_at_every_node(
     pods: list[dict[str, Any]], drawn: list[dict[str, Any]]
 ) -> None:
     """One pod after the other, for what is remembered must not mislead."""
-    nodes = [read(node) for node in drawn]
+    nodes = list({node["metadata"]["name"]: read(node) for node in drawn}.values())
     roster = Roster(nodes)
     for pod in pods:
         own = placement_of(pod)

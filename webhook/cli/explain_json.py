@@ -59,10 +59,11 @@ def of_replicas(
         "patch": list(decision.patch),
     }
     if nodes is not None:
-        found = surveys(replicas, nodes)
+        found = surveys(replicas, nodes, policies)
         result["nodes"] = {
             "before": _survey(found.before),
             "after": _survey(found.after) if found.after else None,
+            "onDemand": list(found.on_demand),
         }
     return result
 

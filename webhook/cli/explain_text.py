@@ -56,7 +56,7 @@ def sections(
     yield fields_title(decision), field_rows(decision.trace)
     yield "If the policies under audit were enforced", _audit(replicas)
     if nodes is not None:
-        found = surveys(replicas, nodes)
+        found = surveys(replicas, nodes, policies)
         yield _nodes_title(found), _nodes(found.last)
 
 
@@ -146,6 +146,8 @@ def _nodes_title(found: Surveys) -> str:
     last = found.last
     count = str(len(last.admitted)) if last.admitted else click.style("0", fg="red")
     title = f"Nodes: {count} of {last.total} admit the pod"
+    if found.on_demand:
+        return f"{title} now; class {', '.join(found.on_demand)} makes them on demand"
     if found.after is None:
         return title
     if found.after.admitted == found.before.admitted:

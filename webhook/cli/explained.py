@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from webhook.admission.engine import subject_of
 from webhook.cli import excepted
 from webhook.placement import nodes as nodes_of
+from webhook.placement import on_demand
 from webhook.placement import pod as pods
+from webhook.placement.node_groups import NodeGroups
 from webhook.policy.findings import path_text
 
 if TYPE_CHECKING:
@@ -110,10 +112,14 @@ def _short(value: Any) -> str:
 
 
 class Surveys(NamedTuple):
-    """The nodes that admit the pods as they came, and with the patch; None if there is none."""
+    """The nodes that admit the pods as they came, and with the patch; None if there is none.
+
+    `on_demand`: if none admits them in the end, the autoscaled classes that could make one.
+    """
 
     before: Survey
     after: Survey | None
+    on_demand: tuple[str, ...] = ()
 
     @property
     def last(self) -> Survey:
@@ -121,10 +127,14 @@ class Surveys(NamedTuple):
         return self.after or self.before
 
 
-def surveys(replicas: Replicas, nodes: Sequence[Node]) -> Surveys:
+def surveys(replicas: Replicas, nodes: Sequence[Node], policies: PolicySet) -> Surveys:
     """Where the pods may run."""
     before = nodes_of.survey(pods.read(replicas.arrival.pod), nodes)
     decision = replicas.decision
     if decision.placement is None or not decision.allowed:
         return Surveys(before, None)
-    return Surveys(before, nodes_of.survey(decision.placement, nodes))
+    after = nodes_of.survey(decision.placement, nodes)
+    if after.admitted:
+        return Surveys(before, after)
+    made = on_demand.makers(decision.placement, policies.classes.values(), NodeGroups(nodes))
+    return Surveys(before, after, tuple(made))

@@ -71,13 +71,14 @@ class Comparison:
             return "rejected"
         if old.allowed and new.allowed and _unstamped(old) == _unstamped(new):
             return "same"
-        sides = self._side(old), self._side(new)
+        sides = self._side(old, self._sets.old), self._side(new, self._sets.new)
         return Difference(kind_of(*sides), *sides, *self._authors.told(old, new))
 
-    def _side(self, decision: Decision) -> Side:
+    def _side(self, decision: Decision, policies: PolicySet) -> Side:
         if self._roster is None or not decision.allowed or decision.placement is None:
             return Side(decision.result, decision.reason)
-        return Side(decision.result, decision.reason, self._roster.of(decision.placement))
+        nodes = self._roster.of(decision.placement, policies.classes.values())
+        return Side(decision.result, decision.reason, nodes)
 
 
 def _unstamped(decision: Decision) -> PodPlacement | None:

@@ -19,11 +19,15 @@ KINDS: tuple[Kind, ...] = ("rejected", "unplaceable", "moved", "admitted", "plac
 
 
 class Nodes(NamedTuple):
-    """How many of all nodes admit a pod; if none does, what shuts it out of how many."""
+    """How many of all nodes admit a pod; if none does, what shuts it out of how many.
+
+    `on_demand` are the autoscaled classes that could make one, if none does.
+    """
 
     admitted: int
     total: int
     shut: tuple[tuple[str, int], ...] = ()
+    on_demand: tuple[str, ...] = ()
 
 
 class Side(NamedTuple):
@@ -89,4 +93,4 @@ def kind_of(old: Side, new: Side) -> Kind:
 
 
 def _without(nodes: Nodes | None) -> bool:
-    return nodes is not None and nodes.admitted == 0
+    return nodes is not None and nodes.admitted == 0 and not nodes.on_demand

@@ -234,6 +234,21 @@ def test_the_exit_code_is_what_was_asked_for(
     assert tuple(found) == codes
 
 
+def test_nodes_that_are_made_on_demand_open_the_gate(folder: Folder) -> None:
+    """Their class is named beside the pods."""
+    made = CLASS.replace("{nodes:", "{autoscaled: true, nodes:").replace("pool: spot", "pool: new")
+    folder.write("old/p.yaml", made)
+    folder.write(
+        "new/p.yaml", made + policy("p", "overrides: {capacity: [{class: spot, mode: Constrain}]}")
+    )
+    result = folder.on(POD, "--fail-on", "unplaceable", "--nodes", "nodes.yaml")
+    assert result.exit_code == 0
+    said = " ".join(result.stdout.split())
+    assert "0 of 3 nodes admit such a pod, 1 did before; class spot makes them on demand" in said
+    found = folder.told(POD, "--nodes", "nodes.yaml")
+    assert found["changes"][0]["new"]["onDemand"] == ["spot"]
+
+
 def test_a_gate_on_nodes_wants_nodes(folder: Folder) -> None:
     """Without them it would always be open."""
     result = folder.on(POD, "--fail-on", "unplaceable")

@@ -70,6 +70,7 @@ def _side(side: Side) -> dict[str, Any]:
         "reason": side.reason,
         "nodes": nodes.admitted if nodes else None,
         "shut": [{"condition": c, "nodes": n} for c, n in nodes.shut] if nodes else [],
+        "onDemand": list(nodes.on_demand) if nodes else [],
     }
 
 

@@ -127,6 +127,8 @@ def nodes_line(change: Change) -> str:
     if new.nodes is None or (old.nodes and old.nodes.admitted == new.nodes.admitted):
         return ""
     now = f"{new.nodes.admitted} of {new.nodes.total} nodes admit such a pod{_before(old)}"
+    if new.nodes.on_demand:
+        return cut(f"{now}; class {', '.join(new.nodes.on_demand)} makes them on demand")
     shut = ", ".join(f"{condition} on {count}" for condition, count in new.nodes.shut)
     return cut(f"{now}: {shut}" if shut else now)
 
