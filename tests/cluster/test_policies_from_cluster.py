@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 import signal
 import time
 from pathlib import Path
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 SMALL = Settings(components=("etcd", "kube-apiserver"))
 RESOURCES = (names.PLACEMENT_POLICIES, names.CAPACITY_CLASSES, names.PLACEMENT_EXCEPTIONS)
 DEFINITIONS = tuple(f"{resource}.{names.GROUP}" for resource in RESOURCES)
-GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "admins.md").read_text()
+RIGHTS = Path("manifests/base/policies-rights.yaml")
 SPOT = """
 apiVersion: fairlead.dev/v1alpha1
 kind: CapacityClass
@@ -94,13 +92,6 @@ def account(kubectl: Kubectl) -> Path:
     path = kubectl.kubeconfig.with_name("webhook.account")
     path.write_text(yaml.safe_dump(config))
     return path
-
-
-def guide_commands() -> list[list[str]]:
-    """What the guide for admins has them type to let the webhook read policies."""
-    (block,) = re.findall(r"```console\n(\$ kubectl create clusterrole .*?)```", GUIDE, re.DOTALL)
-    lines = block.replace("\\\n", " ").splitlines()
-    return [shlex.split(line.removeprefix("$ kubectl ")) for line in lines]
 
 
 def wait_for_set(server: Served, *texts: str) -> None:
@@ -258,23 +249,20 @@ def test_policies_are_followed_again_after_the_api_server_was_away(
         assert pool(server) == "b"
 
 
-def test_the_guide_s_rights_are_enough_and_each_is_needed(
+def test_the_manifests_rights_are_enough_and_each_is_needed(
     plane: ControlPlane, kubectl: Kubectl, tmp_path: Path
 ) -> None:
     """Without them it is not ready, and says which; with list alone it hears of no change."""
     define(kubectl)
-    create_role, create_binding = guide_commands()
-    (verbs,) = (word for word in create_role if word.startswith("--verb="))
+    rights = RIGHTS.read_text()
     with serving(plane, tmp_path, account(kubectl)) as server:
         for resource in RESOURCES:
             wait_for_reason(server, "not listed yet", f'cannot list resource "{resource}"')
         wait_for_reason(server, "give this account list and watch of placementpolicies")
-        kubectl(*[word.replace(verbs, "--verb=list") for word in create_role])
-        kubectl(*create_binding)
+        kubectl("apply", "-f", "-", stdin=rights.replace("[list, watch]", "[list]"))
         for resource in RESOURCES:
             wait_for_reason(server, "loaded at", f'cannot watch resource "{resource}"')
-        kubectl("delete", "clusterrole", create_role[2])
-        kubectl(*create_role)
+        kubectl("apply", "-f", "-", stdin=rights)
         while "cannot" in wait_for_reason(server, "loaded at"):
             time.sleep(0.05)
         kubectl("apply", "-f", "-", stdin=pool_policy("a"))

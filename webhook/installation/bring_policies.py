@@ -15,7 +15,7 @@ from webhook.installation.from_files import (
     takes_files,
 )
 from webhook.installation.kinds import KINDS, POLICIES, Key, in_order, key_of
-from webhook.installation.policies import of_key
+from webhook.installation.policies import of_key, says
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -77,7 +77,7 @@ async def write(client: Client, key: Key, wanted: Json) -> Result:
     try:
         result = await apply(client, key, wanted)
         stored = await client.get(key.path)
-        if stored.get("spec") != wanted["spec"]:
+        if says({**stored, "kind": key.kind.name}) != says(wanted):
             # What others own by the name of a field stays with an apply.
             await client.replace(key.path, {**stored, "spec": wanted["spec"]})
     except (ClusterError, InstallationError) as error:

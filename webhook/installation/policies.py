@@ -6,9 +6,11 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+import orjson
+
 from webhook import names
 from webhook.installation.kinds import POLICIES, key
-from webhook.policy import source
+from webhook.policy import objects, source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 Origin = Literal["shipped", "given"]
 SHIPPED: Final = "shipped"
 GIVEN: Final = "given"
+_OF_FORM: Final = ("apiVersion", "kind", "spec")
 
 
 def of_files(files: Mapping[str, bytes]) -> list[Json]:
@@ -40,7 +43,7 @@ def of_key(key: Key) -> bool:
 def marked(wanted: Mapping[str, Any], origin: Origin) -> Json:
     """The object with a note of what is put there, by which a change of somebody's is told."""
     metadata = dict(wanted["metadata"])
-    note = {names.POLICIES_APPLIED: _digest(wanted["spec"], origin)}
+    note = {names.POLICIES_APPLIED: _digest(wanted, origin)}
     metadata["annotations"] = {**(metadata.get("annotations") or {}), **note}
     return {**wanted, "metadata": metadata}
 
@@ -48,15 +51,27 @@ def marked(wanted: Mapping[str, Any], origin: Origin) -> Json:
 def is_still(live: Mapping[str, Any], *origins: Origin) -> bool:
     """Whether it says what an installation put there, of one of these origins."""
     note = (live["metadata"].get("annotations") or {}).get(names.POLICIES_APPLIED)
-    return note in [_digest(live.get("spec"), origin) for origin in origins]
+    return note in [_digest(live, origin) for origin in origins]
 
 
-def ordered(objects: Iterable[Mapping[str, Any]]) -> dict[Key, Json]:
-    """The objects in an order in which each finds what it names: classes before their complements.
+def says(found: Mapping[str, Any]) -> object:
+    """What an object says, with all that is filled in where nothing is said.
+
+    The API server fills in some of it when it stores an object. What is no policy says what it has.
+    """
+    text = orjson.dumps({"metadata": {"name": "any"}, **{k: found.get(k) for k in _OF_FORM}})
+    documents = objects.read(str(found.get("kind")), text).documents
+    if not documents:
+        return found.get("spec")
+    return documents[0].model.spec.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def ordered(policies: Iterable[Mapping[str, Any]]) -> dict[Key, Json]:
+    """Policies in an order in which each finds what it names: classes before their complements.
 
     A set that goes in circles never compiles; its classes come in the order of their names.
     """
-    found = {key(each): dict(each) for each in objects}
+    found = {key(each): dict(each) for each in policies}
     names_of = {at.name: at for at in found if at.kind.name == names.CLASS_KIND}
 
     def depth(at: Key) -> int:
@@ -87,6 +102,6 @@ def _object(model: PolicyDocument) -> Json:
     }
 
 
-def _digest(spec: object, origin: Origin) -> str:
-    text = json.dumps([origin, spec], sort_keys=True, ensure_ascii=False)
+def _digest(found: Mapping[str, Any], origin: Origin) -> str:
+    text = json.dumps([origin, says(found)], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -10,7 +10,7 @@ from webhook import names
 from webhook.errors import InstallationError, InvalidDocuments
 from webhook.installation.from_files import CONFIG_MAP
 from webhook.installation.kinds import key
-from webhook.installation.policies import GIVEN, SHIPPED, is_still, marked, of_files, ordered
+from webhook.installation.policies import GIVEN, SHIPPED, is_still, marked, of_files, ordered, says
 from webhook.policy.load import load
 from webhook.policy.objects import load_objects
 
@@ -160,7 +160,7 @@ def _planned(objects: Objects, live: Objects, kept: Mapping[Key, str]) -> Plan:
 
 
 def _says_the_same(one: Mapping[str, Any], other: Mapping[str, Any] | None) -> bool:
-    return other is not None and one.get("spec") == other.get("spec")
+    return other is not None and says(one) == says(other)
 
 
 def _compiles(live: Objects) -> bool:
