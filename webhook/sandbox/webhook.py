@@ -11,9 +11,13 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
+from webhook.interception import PATH
 from webhook.sandbox.control_plane import free_ports
 from webhook.sandbox.readiness import wait_until
-from webhook.sandbox.webhook_config import mutating_webhook_configuration
+from webhook.sandbox.webhook_config import (
+    mutating_webhook_configuration,
+    validating_webhook_configuration,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,7 +26,9 @@ if TYPE_CHECKING:
     from webhook.sandbox.api import Api
     from webhook.sandbox.control_plane import ControlPlane
 
-_CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+_REGISTRATION: Final = "/apis/admissionregistration.k8s.io/v1"
+_CONFIGURATIONS: Final = f"{_REGISTRATION}/mutatingwebhookconfigurations"
+_VALIDATING: Final = f"{_REGISTRATION}/validatingwebhookconfigurations"
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,7 @@ class Webhook:
 
 def start_webhook(
     plane: ControlPlane,
-    policies: Path,
+    policies: Path | None,
     *,
     name: str = names.WEBHOOK_CONFIGURATION,
     namespaces: Sequence[str] = (),
@@ -50,14 +56,16 @@ def start_webhook(
 ) -> Webhook:
     """Run `fairlead serve` over the policies, and register it for these namespaces, or for all.
 
-    `options` are more flags for the server. Returns once the API server really sends pods to it.
-    Raises SandboxError, with the end of the server's log, if it exits, or is not ready in time:
-    over policies that are not valid it never is.
+    Without a folder the policies are the control plane's own, which has to have their definitions;
+    then it is registered for writes of policies and for workloads as well. `options` are more flags
+    for the server. Returns once the API server really sends pods to it. Raises SandboxError, with
+    the end of the server's log, if it exits, or is not ready in time: over policies that are not
+    valid it never is.
     """
     ports = free_ports(["https", "health"])
     webhook = Webhook(
         name,
-        f"https://127.0.0.1:{ports['https']}/mutate",
+        f"https://127.0.0.1:{ports['https']}{PATH}",
         f"http://127.0.0.1:{ports['health']}",
         plane.layout.directory / f"{name}-ca.crt",
         namespaces[0] if namespaces else "default",
@@ -66,7 +74,7 @@ def start_webhook(
         name,
         [
             *(sys.executable, "-c", "from webhook.cli import main; main()", "serve"),
-            *("--policies", policies.absolute()),
+            *(("--policies", policies.absolute()) if policies else ("--policies-from-cluster",)),
             *("--kubeconfig", plane.kubeconfig),
             *("--host", "127.0.0.1"),
             *("--port", str(ports["https"]), "--health-port", str(ports["health"])),
@@ -85,6 +93,15 @@ def start_webhook(
     )
     plane.api.create(_CONFIGURATIONS, configuration)
     wait("the webhook's first answer", lambda: _in_effect(plane.api, webhook.namespace))
+    if policies is None:
+        configuration = validating_webhook_configuration(
+            webhook.url.removesuffix(PATH),
+            webhook.authority.read_bytes(),
+            only_namespaces=namespaces,
+            name=name,
+        )
+        plane.api.create(_VALIDATING, configuration)
+        wait("the webhook's first judgement", lambda: _judges(plane.api))
     return webhook
 
 
@@ -95,9 +112,12 @@ def stop_webhook(plane: ControlPlane, webhook: Webhook, patience: float = 60) ->
     forget it within `patience` seconds.
     """
     plane.api.call("DELETE", f"{_CONFIGURATIONS}/{webhook.name}")
+    judged = plane.api.call("DELETE", f"{_VALIDATING}/{webhook.name}")[0] == HTTPStatus.OK
     wait_until(
         "the API server to forget the webhook",
-        lambda: not _in_effect(plane.api, webhook.namespace),
+        lambda: (
+            not _in_effect(plane.api, webhook.namespace) and not (judged and _judges(plane.api))
+        ),
         lambda: None,
         time.monotonic() + patience,
     )
@@ -116,6 +136,19 @@ def _listens(port: int, authority: Path) -> bool:
     except OSError:
         # No file yet, half a file, nobody there: all of them are OSErrors, SSLError too.
         return False
+
+
+def _judges(api: Api) -> bool:
+    """Whether a policy for a class that nobody has is refused. Nothing is stored."""
+    nowhere = {"capacity": [{"class": "fairlead-probe-of-no-class", "mode": "Prefer"}]}
+    policy = {
+        "apiVersion": names.API_VERSION,
+        "kind": names.POLICY_KIND,
+        "metadata": {"name": "fairlead-probe"},
+        "spec": {"enforcement": "Audit", "defaults": nowhere},
+    }
+    path = f"/apis/{names.API_VERSION}/{names.PLACEMENT_POLICIES}?dryRun=All"
+    return api.call("POST", path, policy)[0] == HTTPStatus.FORBIDDEN
 
 
 def _in_effect(api: Api, namespace: str) -> bool:

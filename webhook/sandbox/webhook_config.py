@@ -1,10 +1,10 @@
-"""The MutatingWebhookConfiguration of a webhook that runs beside the control plane."""
+"""The webhook configurations of a webhook that runs beside the control plane."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook import names
+from webhook import names, validating
 from webhook.interception import DEFAULT_SOURCES, webhooks
 
 if TYPE_CHECKING:
@@ -34,5 +34,26 @@ def mutating_webhook_configuration(
             ca_bundle=ca_bundle,
             failure_policy=failure_policy,
             only_namespaces=only_namespaces,
+        ),
+    }
+
+
+def validating_webhook_configuration(
+    url: str,
+    ca_bundle: bytes,
+    *,
+    only_namespaces: Sequence[str] = (),
+    name: str = names.WEBHOOK_CONFIGURATION,
+) -> dict[str, Any]:
+    """The configuration by which writes of policies are judged and workloads commented on.
+
+    `url` is the server's, without a path; `ca_bundle` (PEM) vouches for it.
+    """
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": name},
+        "webhooks": validating.webhooks(
+            url=url, ca_bundle=ca_bundle, only_namespaces=only_namespaces
         ),
     }

@@ -1,0 +1,306 @@
+"""Policies that are objects are judged before they are stored, as whoever uses kubectl sees it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cluster.test_policy_crds import SHIPPED
+from webhook import names
+from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.webhook import Webhook, start_webhook, stop_webhook
+from webhook.validating import POLICIES
+
+pytest_plugins = ["tests.cluster.policy_fixtures"]
+
+Json = dict[str, Any]
+COLLECTION = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+CONFIGURATION = f"{COLLECTION}/{names.WEBHOOK_CONFIGURATION}"
+REFUSED = 'admission webhook "policies.fairlead.dev" denied the request: fairlead: '
+
+
+@pytest.fixture(scope="module")
+def judging(policy_api: ControlPlane) -> Iterator[Webhook]:
+    """The webhook over the cluster's policies, registered for writes of them."""
+    erase(policy_api)
+    webhook = start_webhook(policy_api, None, options=("--nodes", "--log-level", "debug"))
+    try:
+        yield webhook
+    finally:
+        stop_webhook(policy_api, webhook)
+        erase(policy_api)
+
+
+@pytest.fixture
+def kubectl(
+    policy_api: ControlPlane, judging: Webhook, cluster_kubectl: Kubectl
+) -> Iterator[Kubectl]:
+    """kubectl for a cluster that judges writes, and has no policies."""
+    assert judging.url
+    yield cluster_kubectl
+    erase(policy_api)
+
+
+def erase(plane: ControlPlane) -> None:
+    """Delete all policies, then all classes."""
+    for resource in (names.PLACEMENT_POLICIES, names.CAPACITY_CLASSES):
+        path = f"/apis/{names.API_VERSION}/{resource}"
+        for each in plane.api.get(path)["items"]:
+            status, answer = plane.api.call("DELETE", f"{path}/{each['metadata']['name']}")
+            assert status == 200, answer
+
+
+def text(kind: str, name: str, **spec: Any) -> str:
+    """A document for kubectl."""
+    document = {"apiVersion": names.API_VERSION, "kind": kind, "metadata": {"name": name}}
+    return "---\n" + yaml.safe_dump({**document, "spec": spec})
+
+
+def policy(name: str, **spec: Any) -> str:
+    """A policy's document."""
+    return text(names.POLICY_KIND, name, **spec)
+
+
+def wish(of: str, name: str = "wish") -> str:
+    """A policy that prefers a class."""
+    return policy(name, overrides={"capacity": [{"class": of, "mode": "Prefer"}]})
+
+
+def pool(value: str) -> Json:
+    """A placement in a pool."""
+    return {"nodeSelector": {"pool": value}}
+
+
+SPOT = text(names.CLASS_KIND, "spot", nodes=[{"labels": {"lifecycle": "spot"}}])
+ON_DEMAND = text(names.CLASS_KIND, "on-demand", complementOf="spot")
+
+
+def apply(kubectl: Kubectl, manifest: str, *flags: str) -> tuple[int, str]:
+    """Exit code of `kubectl apply`, and what it says on stderr."""
+    done = kubectl.run("apply", *flags, "-f", "-", stdin=manifest)
+    return done.returncode, done.stderr
+
+
+def refusal(kubectl: Kubectl, manifest: str, *flags: str) -> str:
+    """Why the webhook refuses what is applied."""
+    code, said = apply(kubectl, manifest, *flags)
+    assert code == 1, said
+    assert REFUSED in said
+    return said.split(REFUSED)[1].strip()
+
+
+def warnings(kubectl: Kubectl, manifest: str) -> list[str]:
+    """What the webhook warns of, of that which is applied."""
+    code, said = apply(kubectl, manifest)
+    assert code == 0, said
+    return [line.removeprefix("Warning: ") for line in said.splitlines() if "Warning: " in line]
+
+
+def test_an_unknown_class_is_refused_with_the_cure(kubectl: Kubectl) -> None:
+    """Every one at once, and in a dry run as well; nothing of it is stored."""
+    apply(kubectl, SPOT)
+    there = "(classes: spot)"
+    wishes = [{"class": each, "mode": "Prefer"} for each in ("spt", "large")]
+    lines = [
+        "2 errors:",
+        (
+            f"- spec.overrides.capacity[0].class: there is no capacity class 'spt' {there}; did "
+            "you mean 'spot'?"
+        ),
+        (
+            f"- spec.overrides.capacity[1].class: there is no capacity class 'large' {there}; "
+            "create the class first"
+        ),
+    ]
+    manifest = policy("wish", overrides={"capacity": wishes})
+    assert refusal(kubectl, manifest).splitlines() == lines
+    assert refusal(kubectl, manifest, "--dry-run=server").splitlines() == lines
+    assert kubectl.json("get", "placementpolicies")["items"] == []
+
+
+def test_what_no_class_may_be_is_refused(kubectl: Kubectl) -> None:
+    """Shapes that admit every node, and the complement of a complement."""
+    apply(kubectl, SPOT + ON_DEMAND)
+    shapes = [
+        {"matchExpressions": [{"key": "lifecycle", "operator": operator}]}
+        for operator in ("Exists", "DoesNotExist")
+    ]
+    assert refusal(kubectl, text(names.CLASS_KIND, "all", nodes=shapes)) == (
+        "spec.nodes: the shapes of class 'all' together admit every node: a class must leave some "
+        "node out"
+    )
+    assert refusal(kubectl, text(names.CLASS_KIND, "spot-again", complementOf="on-demand")) == (
+        "spec.complementOf: 'on-demand' is a complement itself; name a class that has nodes"
+    )
+    assert refusal(kubectl, text(names.CLASS_KIND, "spot", complementOf="large")).splitlines() == [
+        "2 errors:",
+        (
+            "- class 'on-demand': spec.complementOf: 'spot' is a complement itself; name a class "
+            "that has nodes"
+        ),
+        (
+            "- spec.complementOf: there is no capacity class 'large' (classes: on-demand, spot); "
+            "create the class first"
+        ),
+    ]
+
+
+def test_a_label_that_decides_what_matches_is_not_written(kubectl: Kubectl) -> None:
+    """One of the table of marks, and one that another policy's selector reads, whoever is first."""
+    mark = {"labels": {"ray.io/cluster": "mine"}}
+    assert "spec.overrides.labels[ray.io/cluster]: no policy may write what decides" in refusal(
+        kubectl, policy("marks", overrides=mark)
+    )
+    reads = policy("reads", match={"podSelector": {"matchLabels": {"team": "a"}}},
+                   overrides=pool("a"))  # fmt: skip
+    writes = policy("writes", defaults={"labels": {"team": "a"}})
+    apply(kubectl, reads)
+    assert refusal(kubectl, writes) == (
+        "spec.defaults.labels.team: no policy may write what decides which policies match: policy "
+        "reads (spec.match.podSelector) reads it"
+    )
+    kubectl("delete", "pp", "reads")
+    apply(kubectl, writes)
+    assert refusal(kubectl, reads).startswith("policy 'writes': spec.defaults.labels.team: ")
+
+
+def test_a_class_goes_only_when_nobody_names_it_any_more(kubectl: Kubectl) -> None:
+    """Those who do are named; once they are gone it goes, at once."""
+    apply(kubectl, SPOT + ON_DEMAND + wish("spot"))
+    done = kubectl.run("delete", "capacityclass", "spot")
+    assert done.returncode == 1
+    assert done.stderr.split(REFUSED)[1].strip() == (
+        "class 'spot' is named by class 'on-demand', policy 'wish' (capacityclasses/on-demand: "
+        "spec.complementOf): change or delete those first"
+    )
+    kubectl("delete", "pp/wish", "cc/on-demand", "cc/spot")
+
+
+def test_a_class_and_who_names_it_can_be_applied_together(kubectl: Kubectl) -> None:
+    """The one before the other, as kubectl sends them: no replica has to have heard of it yet."""
+    for at in range(3):
+        classes = text(names.CLASS_KIND, f"c{at}", nodes=[{"labels": {"c": f"{at}"}}])
+        code, said = apply(kubectl, classes + wish(f"c{at}", f"wish-{at}"))
+        assert code == 0, said
+    assert "there is no capacity class 'late'" in refusal(
+        kubectl, wish("late") + text(names.CLASS_KIND, "late", nodes=[{"labels": {"c": "late"}}])
+    )
+
+
+def test_what_policies_mean_beside_each_other_is_warned_of(kubectl: Kubectl) -> None:
+    """Once, by the write that brings it."""
+    apply(kubectl, policy("first", priority=9, overrides=pool("a")))
+    second = policy("second", overrides=pool("b"))
+    assert warnings(kubectl, second) == [
+        (
+            "spec.overrides.nodeSelector.pool: no pod gets it: policy 'first': overrides always "
+            "decide it first"
+        )
+    ]
+    assert warnings(kubectl, second + policy("third", defaults={"schedulerName": "own"})) == []
+    required = {"nodeSelector": {"zone": "a"}}
+    apply(kubectl, policy("zone-a", match={"roles": ["worker"]}, requirements=required))
+    required = {"nodeSelector": {"zone": "b"}}
+    assert warnings(kubectl, policy("zone-b", requirements=required)) == [
+        (
+            "spec.requirements.nodeSelector.zone: contradicts what policy 'zone-a' requires: a pod "
+            "that both match is rejected"
+        )
+    ]
+
+
+def test_what_seldom_is_meant_is_warned_of(kubectl: Kubectl) -> None:
+    """A label that tells one node from all others, and a class of which there is no node now."""
+    name = {"nodeSelector": {names.HOSTNAME_LABEL: "node-1"}}
+    assert warnings(kubectl, policy("one-node", defaults=name)) == [
+        (
+            f"spec.defaults.nodeSelector[{names.HOSTNAME_LABEL}]: {names.HOSTNAME_LABEL} has "
+            "another value on each node, and so may eliminate all nodes but one"
+        )
+    ]
+    nowhere = text(names.CLASS_KIND, "nowhere", nodes=[{"labels": {"nobody": "has-it"}}])
+    (line,) = warnings(kubectl, nowhere)
+    assert line.startswith("spec: none of the ")
+    assert line.endswith(" nodes is of class 'nowhere' at this moment")
+
+
+def test_a_set_that_is_wrong_can_be_mended_step_by_step(
+    policy_api: ControlPlane, kubectl: Kubectl
+) -> None:
+    """What was wrong before refuses nobody: neither the one who mends it, nor anybody else."""
+    configuration = policy_api.api.get(CONFIGURATION)
+    unregister(policy_api)
+    apply(kubectl, wish("spot") + wish("large", "other"))
+    register(policy_api, configuration)
+    kubectl("label", "pp", "wish", "team=a")
+    assert apply(kubectl, policy("else", overrides=pool("a")))[0] == 0
+    assert "'tiny'" in refusal(kubectl, wish("tiny"))
+    assert apply(kubectl, SPOT)[0] == 0
+    assert apply(kubectl, wish("spot", "other"))[0] == 0
+    kubectl("delete", "pp", "wish", "other", "else")
+
+
+def unregister(plane: ControlPlane) -> None:
+    """Let writes pass, once the API server has heard of it."""
+    plane.api.call("DELETE", CONFIGURATION)
+    while is_judged(plane):
+        time.sleep(0.1)
+
+
+def register(plane: ControlPlane, configuration: Json) -> None:
+    """Have writes judged again, from when the API server has heard of it."""
+    plane.api.create(COLLECTION, bare(configuration))
+    while not is_judged(plane):
+        time.sleep(0.1)
+
+
+def bare(configuration: Json) -> Json:
+    """The configuration as it was before it was stored."""
+    return {**configuration, "metadata": {"name": configuration["metadata"]["name"]}}
+
+
+def is_judged(plane: ControlPlane) -> bool:
+    """Whether a policy for a class that nobody has is refused."""
+    body = yaml.safe_load(wish("of-nobody", "probe").removeprefix("---\n"))
+    path = f"/apis/{names.API_VERSION}/{names.PLACEMENT_POLICIES}?dryRun=All"
+    return plane.api.call("POST", path, body)[0] == 403
+
+
+def test_all_that_ships_can_be_applied(kubectl: Kubectl) -> None:
+    """In the order of the folder, classes first; only nodes may be missing for a class."""
+    files = [flag for path in SHIPPED for flag in ("-f", str(path))]
+    done = kubectl.run("apply", *files)
+    assert done.returncode == 0, done.stderr
+    for line in done.stderr.splitlines():
+        assert line.endswith("at this moment"), line
+
+
+def test_without_the_webhook_no_policy_is_written_and_pods_go_on(
+    policy_api: ControlPlane, kubectl: Kubectl, namespace: str
+) -> None:
+    """Nobody has judged it, and that is told; only writes of policies wait for it."""
+    configuration = policy_api.api.get(CONFIGURATION)
+    unregister(policy_api)
+    (entry,) = (each for each in configuration["webhooks"] if each["name"] == POLICIES)
+    nobody = {**entry, "clientConfig": {"url": "https://127.0.0.1:1/validate"}}
+    policy_api.api.create(COLLECTION, {**bare(configuration), "webhooks": [nobody]})
+    while apply(kubectl, SPOT, "--dry-run=server")[0] == 0:
+        time.sleep(0.1)
+    code, said = apply(kubectl, SPOT)
+    assert code == 1
+    assert 'failed calling webhook "policies.fairlead.dev"' in said
+    kubectl.within(namespace).create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p", "labels": {names.RUN: "r"}},
+            "spec": {"containers": [{"name": "main", "image": "example.invalid/none"}]},
+        }
+    )
+    policy_api.api.call("DELETE", CONFIGURATION)
+    register(policy_api, configuration)
