@@ -71,9 +71,9 @@ def replica(name: str, phase: str = "Running") -> dict[str, object]:
     """A pod of the webhook, as far as it matters."""
     ports = [{"name": "https", "containerPort": 8443}, {"name": "health", "containerPort": 8081}]
     return {
-        "metadata": {"name": name},
+        "metadata": {"name": name, "uid": f"uid-{name}"},
         "spec": {"containers": [{"ports": ports}]},
-        "status": {"phase": phase},
+        "status": {"phase": phase, "podIP": "10.0.0.1"},
     }
 
 

@@ -27,7 +27,8 @@ COMMANDS = {
     "export": "Print policies in a form that needs no webhook.",
     "guard": "Print admission policies that hold what the webhook alone cannot.",
     "install": "Put Fairlead into a cluster, or bring it up to date.",
-    "mutate": "What pods would become, without a cluster.",
+    "mutate": "What pods would become: of files, or live ones.",
+    "policies": "Which policies are in force, and what they touch.",
     "run": "Runs: what they would become, how they are, and what they write.",
     "sandbox": "A real Kubernetes control plane on this machine.",
     "schema": "Print the JSON Schema of policy files, for editors.",
@@ -54,6 +55,12 @@ def fairlead() -> None:
       fairlead check policies/                    are these policies right?
       fairlead mutate -f pod.yaml --policies DIR  what would this pod become?
       fairlead explain -f pod.yaml --policies DIR and why?
+
+    \b
+    In a cluster, also as `kubectl fairlead ...`:
+      fairlead explain pod NAME                   why is this pod where it is?
+      fairlead policies                           what is in force, and what does it touch?
+      fairlead doctor                             is anything wrong?
     """
 
 

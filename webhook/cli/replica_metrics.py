@@ -3,55 +3,54 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from webhook import names
 from webhook.errors import ClusterError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from webhook.kube.client import Client
 
-_PODS: Final = f"/api/v1/namespaces/{names.NAMESPACE}/pods"
-_SELECTOR: Final = "app.kubernetes.io/name=fairlead,app.kubernetes.io/component=webhook"
-# The name of the container's port for health and metrics, as the manifests have it. To proxy to a
-# pod the API server wants its number.
-_PORT: Final = "health"
 # Seconds that one replica has.
 _PATIENCE: Final = 10.0
 
 
+class NoReplica(ClusterError):
+    """No replica runs that could be asked."""
+
+
 async def read_metrics(client: Client) -> Sequence[str]:
-    """The text of each replica that runs, in Prometheus' format.
+    """The text of each replica that runs, in Prometheus' format: see read_by_replica."""
+    try:
+        return [*(await read_by_replica(client)).values()]
+    except NoReplica as error:
+        raise NoReplica(f"{error}; --audit-log reads the API server's audit log instead") from error
+
+
+async def read_by_replica(client: Client) -> Mapping[str, str]:
+    """The text of each replica that runs, by the name of its pod, in Prometheus' format.
 
     It takes the right to get pods/proxy in Fairlead's namespace. Raises ClusterError, also if no
     replica runs: numbers that leave one out would be wrong.
     """
-    found = await client.list(_PODS, _running, query={"labelSelector": _SELECTOR})
-    running = [each for each in found.items if each]
-    if not running:
-        raise ClusterError(
+    # The Kubernetes client takes its time to be imported.
+    from webhook.kube.replicas import running
+
+    found = await running(client, names.NAMESPACE)
+    if not found:
+        raise NoReplica(
             f"no replica of the webhook runs in the namespace {names.NAMESPACE}: `fairlead doctor` "
-            "says why; --audit-log reads the API server's audit log instead"
+            "says why"
         )
-    return await asyncio.gather(*(_text(client, each) for each in running))
-
-
-def _running(pod: dict[str, Any]) -> str:
-    """Name and port of a pod that runs; empty of any other."""
-    ports = [
-        port["containerPort"]
-        for container in pod["spec"]["containers"]
-        for port in container.get("ports") or ()
-        if port.get("name") == _PORT
-    ]
-    running = (pod.get("status") or {}).get("phase") == "Running"
-    return f"{pod['metadata']['name']}:{ports[0]}" if running and ports else ""
+    texts = await asyncio.gather(*(_text(client, f"{each.name}:{each.port}") for each in found))
+    return dict(zip((each.name for each in found), texts, strict=True))
 
 
 async def _text(client: Client, replica: str) -> str:
-    path = f"{_PODS}/{replica}/proxy/metrics"
+    # To proxy to a pod the API server wants the number of its port.
+    path = f"/api/v1/namespaces/{names.NAMESPACE}/pods/{replica}/proxy/metrics"
     text = bytearray()
     async with client.stream(path, query={}, silence=_PATIENCE) as read:
         while chunk := await read():

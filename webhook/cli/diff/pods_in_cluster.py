@@ -59,7 +59,7 @@ async def read_pods(client: Client, namespace: str, known: Mapping[str, Mapping[
     `known` are labels by namespace. Raises ClusterError.
     """
     within = f"/namespaces/{namespace}" if namespace else ""
-    listed = await client.list(f"/api/v1{within}/pods", lambda pod: _kept(pod, known))
+    listed = await client.list(f"/api/v1{within}/pods", lambda pod: kept(pod, known))
     live = [_object("v1", "Pod", pod) for pod in listed.items if pod]
     workloads: list[Object] = []
     for kind in await listed_kinds(client):
@@ -108,7 +108,7 @@ def _slim(workload: dict[str, Any]) -> dict[str, Any]:
     return {**workload, "metadata": metadata}
 
 
-def _kept(pod: dict[str, Any], known: Mapping[str, Mapping[str, str]]) -> dict[str, Any] | None:
+def kept(pod: dict[str, Any], known: Mapping[str, Mapping[str, str]]) -> dict[str, Any] | None:
     """What a decision can ask of a live pod, as if it were created again; None if none is due.
 
     Its nodeName is the scheduler's word and not its author's: with it, a pod would keep its place

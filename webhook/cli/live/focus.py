@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from webhook import names
 from webhook.cli.explained import answers
 from webhook.cli.live.fields import is_within, says_of, touched
-from webhook.cli.live.value_text import value_text
+from webhook.cli.live.value_text import field_text
 from webhook.comparison.gaps import fields
 from webhook.errors import FairleadError
 from webhook.placement import pod as pods
@@ -95,8 +95,8 @@ def of_pod(live: LivePod, policies: PolicySet, focus: Focus, unstamped: str) -> 
     yield from _then(live, policies, focus, unstamped)
     yield from of_replicas(live.today, policies, focus)
     for difference in filter(focus.difference, live.differences):
-        would = value_text(difference.field, difference.would)
-        yield "would", ", ".join(difference.now), f"{difference.field}: {would}"
+        who = ", ".join(difference.now)
+        yield "would", who, field_text(difference.field, difference.would)
         for why in difference.why:
             yield "why", "", why
 
@@ -125,7 +125,7 @@ def _has(live: LivePod, focus: Focus) -> Iterator[Row]:
     own = fields(pods.read(live.pod.value))
     found = [field for field in own if is_within(field, focus.field) and field not in _NOBODYS]
     for field in found:
-        yield "has", "", f"{field}: {value_text(field, own[field])}"
+        yield "has", "", field_text(field, own[field])
     if not found:
         yield "has", "", f"{focus.field}: nothing"
 

@@ -14,7 +14,7 @@ from webhook.cli.live.groups import grouped
 from webhook.cli.live.judged import LivePod
 from webhook.cli.live.makers import controller_of
 from webhook.cli.live.unstamped import CURE
-from webhook.cli.live.value_text import value_text
+from webhook.cli.live.value_text import field_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -118,14 +118,9 @@ def _then(live: LivePod, unstamped: str) -> list[list[str]]:
 
 def _differences(differences: Sequence[Difference]) -> Iterator[list[str]]:
     for each in differences:
-        has = value_text(each.field, each.has)
-        yield ["has", ", ".join(each.then), f"{each.field}: {has}"]
-        would = value_text(each.field, each.would)
-        yield [
-            click.style("would", fg="yellow"),
-            ", ".join(each.now),
-            f"{each.field}: {would}",
-        ]
+        yield ["has", ", ".join(each.then), field_text(each.field, each.has)]
+        would = click.style("would", fg="yellow")
+        yield [would, ", ".join(each.now), field_text(each.field, each.would)]
         for why in each.why:
             yield ["why", "", why]
 

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 _MOST: Final = 200
 
 
+def field_text(field: str, value: Any) -> str:
+    """The field with its value; tolerations tell their key themselves."""
+    if field.startswith("tolerations[") and value is not None:
+        return f"tolerations: {value_text(field, value)}"
+    return f"{field}: {value_text(field, value)}"
+
+
 def value_text(field: str, value: Any) -> str:
     """The value as kubectl would put it; `nothing` for None."""
     if value is None:

@@ -1,0 +1,57 @@
+"""The pods and workloads that one policy has to do with."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from webhook.errors import FairleadError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.cli.policies.gathered import Gathered, LivePod, Template
+
+
+class NoSuchPolicy(FairleadError):
+    """No policy of that name is there; the text says which there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodsOf:
+    """Of one policy: live pods in which it took part and that it matches now (`both`), that it
+    does not match any more (`no_more`), in which it would take part (`would`); workloads.
+    """
+
+    name: str
+    both: Sequence[LivePod]
+    no_more: Sequence[LivePod]
+    would: Sequence[LivePod]
+    templates: Sequence[Template]
+
+
+def pods_of(gathered: Gathered, name: str) -> PodsOf:
+    """What the policy of that name has to do with. Raises NoSuchPolicy."""
+    stamped = [pod for pod in gathered.pods if name in pod.stamped]
+    if name not in gathered.models and not stamped:
+        near = difflib.get_close_matches(name, gathered.models, 3)
+        hint = f"did you mean {' or '.join(near)}?" if near else "fairlead policies lists them"
+        raise NoSuchPolicy(f"{name}: no such policy in {gathered.source}; {hint}")
+    return PodsOf(
+        name,
+        [pod for pod in stamped if name in pod.matching],
+        [
+            pod._replace(failed={name: _gone(gathered, pod, name)})
+            for pod in stamped
+            if name not in pod.matching
+        ],
+        [pod for pod in gathered.pods if name in pod.matching and name not in pod.stamped],
+        [each for each in gathered.templates if name in each.matching],
+    )
+
+
+def _gone(gathered: Gathered, pod: LivePod, name: str) -> str:
+    if name not in gathered.models:
+        return "no policy of that name is in force any more"
+    return pod.failed.get(name) or "the pod belongs to no run any more"

@@ -1,0 +1,170 @@
+"""Reads of a cluster all that is to be known of its policies."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook import names
+from webhook.cli.diff.gathered import Template as Maker
+from webhook.cli.diff.pods_in_cluster import kept, read_facts, read_pods
+from webhook.cli.live.finding import PLACE
+from webhook.cli.policies import replicas
+from webhook.cli.policies.gathered import Gathered
+from webhook.cli.policies.touched import Toucher
+from webhook.cli.where import CLUSTER
+from webhook.errors import ClusterError, InvalidDocuments, UnreadableInput
+from webhook.installation.doctor.seen import takes_policies_from_cluster
+from webhook.policy import source
+from webhook.policy.load import compiled
+from webhook.policy.model import PlacementPolicy
+from webhook.policy.objects import Objects
+from webhook.server.folder import read_folder
+from webhook.workloads.object import Object
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.cli.policies.gathered import Count, LivePod, Template
+    from webhook.cli.where import Where
+    from webhook.kube.client import Client
+    from webhook.policy.model import PolicyDocument
+    from webhook.policy.policy_set import PolicySet
+    from webhook.policy.reader import Documents
+
+_DEPLOYMENT: Final = f"/apis/apps/v1/namespaces/{names.NAMESPACE}/deployments/{names.WEBHOOK}"
+_ACCEPTED: Final = "Accepted"
+
+
+class _Set(NamedTuple):
+    """The documents, what they make, and what the controller says of each policy."""
+
+    documents: Documents[PolicyDocument]
+    policies: PolicySet | None
+    wrong: Sequence[str]
+    statuses: Mapping[str, Mapping[str, Any]]
+
+
+async def gather(client: Client, where: Sequence[Where], namespace: str, *, pods: bool) -> Gathered:
+    """All that is known; `pods`: of live pods and templates too, in a namespace or in all.
+
+    Raises ClusterError and UnreadableInput.
+    """
+    from_cluster = not where or where[0] is CLUSTER
+    read = await _cluster(client) if from_cluster else _files(where)
+    said = await replicas.ask(client)
+    notes = [said.note] if said.note else []
+    served = said.served
+    if served is None and (served := replicas.by_status(read.statuses.values())) is not None:
+        notes.append("what replicas serve is as the controller saw it last")
+    models = {
+        each.model.name: each.model
+        for each in read.documents.documents
+        if isinstance(each.model, PlacementPolicy)
+    }
+    live: Sequence[LivePod] = ()
+    templates: Sequence[Template] = ()
+    if pods and read.policies is not None:
+        live, templates, left_out = await _touched(client, namespace, read.policies)
+        notes += left_out
+    return Gathered(
+        "the cluster" if from_cluster else ", ".join(map(str, where)),
+        read.policies,
+        read.wrong,
+        models,
+        _accepted(read.statuses),
+        _counts(models, read.statuses, said),
+        served,
+        await _comparable(client) if from_cluster else True,
+        live,
+        templates,
+        notes,
+    )
+
+
+async def _cluster(client: Client) -> _Set:
+    from webhook.kube.policy_objects import GROUP, read_objects
+
+    objects = await read_objects(client)
+    listed = await client.list(
+        f"{GROUP}/{names.PLACEMENT_POLICIES}",
+        lambda one: (str(one["metadata"]["name"]), one.get("status") or {}),
+    )
+    return _compiled(Objects().documents(objects), dict(listed.items))
+
+
+def _files(where: Sequence[Where]) -> _Set:
+    files: dict[str, bytes] = {}
+    for path in where:
+        if path is CLUSTER:
+            raise UnreadableInput(["--policies: give cluster, or paths; they are not one set"])
+        files |= read_folder(path)
+    return _compiled(source.parse(files), {})
+
+
+def _compiled(
+    documents: Documents[PolicyDocument], statuses: Mapping[str, Mapping[str, Any]]
+) -> _Set:
+    try:
+        return _Set(documents, compiled(documents).policies, (), statuses)
+    except InvalidDocuments as error:
+        wrong = [str(each) for each in error.findings if getattr(each, "severity", "") == "error"]
+        return _Set(documents, None, wrong, statuses)
+
+
+def _accepted(statuses: Mapping[str, Mapping[str, Any]]) -> Mapping[str, str]:
+    return {
+        name: "" if each["status"] == "True" else str(each.get("message") or each.get("reason"))
+        for name, status in statuses.items()
+        for each in status.get("conditions") or ()
+        if each.get("type") == _ACCEPTED
+    }
+
+
+def _counts(
+    models: Mapping[str, PlacementPolicy],
+    statuses: Mapping[str, Mapping[str, Any]],
+    said: replicas.Said,
+) -> Mapping[str, Count]:
+    """By policy what its status has counted, which goes back further, else what replicas have."""
+    found = {}
+    for name in models:
+        count = replicas.count_of(statuses.get(name, {})) or said.of(name)
+        if count is not None:
+            found[name] = count
+    return found
+
+
+async def _comparable(client: Client) -> bool:
+    """Whether the webhook takes its policies from the cluster, as far as its Deployment says."""
+    try:
+        deployment = await client.get(_DEPLOYMENT)
+    except ClusterError as error:
+        if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
+            raise
+        return True
+    return takes_policies_from_cluster({names.WEBHOOK: deployment})
+
+
+async def _touched(
+    client: Client, namespace: str, policies: PolicySet
+) -> tuple[Sequence[LivePod], Sequence[Template], Sequence[str]]:
+    facts = await read_facts(client, namespace, nodes=False)
+    toucher = Toucher(policies, facts.namespaces)
+    within = f"/namespaces/{namespace}" if namespace else ""
+    listed = await client.list(
+        f"/api/v1{within}/pods", lambda pod: _live(toucher, kept(pod, facts.namespaces))
+    )
+    makers = await read_pods(client, namespace, facts.namespaces)
+    templates = [
+        toucher.template(each)
+        for each in makers.makers
+        if not (isinstance(each, Maker) and each.live)
+    ]
+    return [pod for pod in listed.items if pod is not None], templates, makers.notes
+
+
+def _live(toucher: Toucher, pod: dict[str, Any] | None) -> LivePod | None:
+    if pod is None:
+        return None
+    return toucher.pod(Object(PLACE, {"apiVersion": "v1", "kind": "Pod", **pod}))
