@@ -13,6 +13,10 @@ from tests.bench import (
     engine,
     layers,
     memory,
+    policy_decide,
+    policy_memory,
+    policy_tables,
+    policy_writes,
     run_costs,
     run_creation,
     run_replacement,
@@ -29,7 +33,7 @@ if TYPE_CHECKING:
 class Effort(NamedTuple):
     """How much is measured: rounds, calls in process, blocks of creations, seconds, reviews.
 
-    runs: what is measured of Runs.
+    runs: what is measured of Runs; policies: and of policies in the cluster.
     """
 
     rounds: int
@@ -38,6 +42,16 @@ class Effort(NamedTuple):
     seconds: float
     reviews: int
     runs: Runs
+    policies: Policies
+
+
+class Policies(NamedTuple):
+    """How many policies and nodes there are; how often one is written; reviews before a look."""
+
+    number: int
+    nodes: int
+    writes: int
+    reviews: int
 
 
 class Runs(NamedTuple):
@@ -69,6 +83,7 @@ FULL = Effort(
         failures=20,
         rest=30,
     ),
+    policies=Policies(number=policy_decide.POLICIES, nodes=5000, writes=250, reviews=4000),
 )
 QUICK = Effort(
     rounds=2,
@@ -77,6 +92,7 @@ QUICK = Effort(
     seconds=1,
     reviews=4_000,
     runs=Runs({50: 2, 200: 2}, {50: 2, 200: 1}, runs=50, events=40, failures=4, rest=3),
+    policies=Policies(number=100, nodes=100, writes=5, reviews=400),
 )
 
 _lines = Lines(sys.stderr)
@@ -128,11 +144,43 @@ def _run_costs(effort: Effort) -> dict[str, str]:
     }
 
 
-TABLES = ("engine", "layers", "cluster", "memory", "runs", "run-costs", "run-replacement")
+def _policies(effort: Effort) -> dict[str, str]:
+    count = effort.policies.number
+    result = policy_decide.measure(count, effort.rounds, effort.calls, _lines)
+    return {"policies": policy_tables.decide(result, count)}
+
+
+def _policy_writes(effort: Effort) -> dict[str, str]:
+    done = policy_writes.measure(effort.policies.number, effort.policies.writes, _lines, _say)
+    return {"policy-writes": policy_tables.writes(done)}
+
+
+def _policy_memory(effort: Effort) -> dict[str, str]:
+    count, nodes, writes, asked = effort.policies
+    held = policy_memory.measure(count, nodes, asked, writes, _lines, _say)
+    return {"policy-memory": policy_tables.memory(held)}
+
+
+TABLES = (
+    "engine",
+    "layers",
+    "cluster",
+    "memory",
+    "policies",
+    "policy-writes",
+    "policy-memory",
+    "runs",
+    "run-costs",
+    "run-replacement",
+)
+_IN_ROUNDS = ("engine", "cluster", "memory", "policies")
 PARTS: dict[str, Callable[[Effort], dict[str, str]]] = {
     "engine": _engine,
     "cluster": _cluster,
     "memory": _memory,
+    "policies": _policies,
+    "policy-writes": _policy_writes,
+    "policy-memory": _policy_memory,
     "runs": _runs,
     "run-costs": _run_costs,
 }
@@ -148,8 +196,8 @@ def main() -> None:
     # Before the minutes of work, not after.
     document.check(TABLES)
     for part in [arguments.only] if arguments.only else PARTS:
-        # The tables of runs say themselves how many rounds there were of what.
-        rounds = None if part in ("runs", "run-costs") else effort.rounds
+        # Other tables say themselves how many rounds there were of what, or have none.
+        rounds = effort.rounds if part in _IN_ROUNDS else None
         for name, text in PARTS[part](effort).items():
             text = f"{document.circumstances(rounds)}\n\n{text}"
             sys.stdout.write(f"\n## {name}\n\n{text}\n\n")

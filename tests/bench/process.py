@@ -8,8 +8,17 @@ from pathlib import Path
 
 def resident_mib(pid: int) -> float:
     """The memory that is resident now, in MiB."""
+    return _status_mib(pid, "VmRSS:")
+
+
+def highest_mib(pid: int) -> float:
+    """The most memory that was resident at once so far, in MiB."""
+    return _status_mib(pid, "VmHWM:")
+
+
+def _status_mib(pid: int, field: str) -> float:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
+        if line.startswith(field):
             return int(line.split()[1]) / 1024
     raise ProcessLookupError(pid)
 

@@ -1,0 +1,150 @@
+"""An API server that holds policies, and serving processes that take theirs from it."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from tests.bench import arena, pods, reviews
+from tests.bench.client import Connection, post
+from tests.bench.policies import files
+from webhook import names
+from webhook.errors import SandboxError
+from webhook.interception import PATH
+from webhook.policy.crd import custom_resource_definitions
+from webhook.sandbox.binaries import obtain_binaries
+from webhook.sandbox.control_plane import ControlPlane, Settings, free_ports
+from webhook.sandbox.definition import install_definition
+from webhook.sandbox.processes import Process
+from webhook.sandbox.progress import Progress
+from webhook.sandbox.readiness import wait_until
+
+Json = dict[str, Any]
+
+COMPONENTS: Final = ("etcd", "kube-apiserver")
+MATCHING: Final = 2
+_RESOURCES: Final = {
+    names.POLICY_KIND: names.PLACEMENT_POLICIES,
+    names.CLASS_KIND: names.CAPACITY_CLASSES,
+}
+_PATIENCE: Final = 120.0
+_UID: Final = "0df28fbd-5f0a-4c3c-9d43-9a3c1f9a0f11"
+
+
+@dataclass(frozen=True)
+class Replica:
+    """A `fairlead serve` that runs."""
+
+    process: Process
+    port: int
+    health_port: int
+    authority: Path
+
+    @property
+    def ready(self) -> bool:
+        """Whether it says so itself, as a kubelet asks."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.health_port, timeout=5)
+        try:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == HTTPStatus.OK
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def connect(self) -> Connection:
+        """A connection to it, as the API server's."""
+        return arena.to_webhook(self.port, self.authority)
+
+
+def collection(kind: str) -> str:
+    """The path of the objects of a kind of policy."""
+    return f"/apis/{names.API_VERSION}/{_RESOURCES[kind]}"
+
+
+def documents(count: int) -> list[Json]:
+    """Classes first, then `count` policies, of which MATCHING are for the pods of reviews."""
+    found = [orjson.loads(text) for text in files(count, MATCHING).values()]
+    return sorted(found, key=lambda each: each["kind"] != names.CLASS_KIND)
+
+
+@contextlib.contextmanager
+def api_server(progress: Progress) -> Iterator[ControlPlane]:
+    """An API server that knows the kinds of policies, and has none."""
+    binaries = obtain_binaries(COMPONENTS, progress)
+    with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as stack:
+        with progress.step("starting an API server", about=6):
+            state = Path(directory) / "state"
+            plane = stack.enter_context(
+                ControlPlane(state, binaries, Settings(components=COMPONENTS))
+            )
+            for definition in custom_resource_definitions().values():
+                install_definition(plane.api, definition)
+            plane.create_namespace(reviews.NAMESPACE, reviews.NAMESPACE_LABELS)
+        yield plane
+
+
+def administrator(plane: ControlPlane) -> Connection:
+    """A connection to the API server, as its administrator."""
+    return Connection(plane.layout.ports["kube-apiserver"], arena.administrator(plane))
+
+
+def create(connection: Connection, path: str, objects: Sequence[Json]) -> None:
+    """Create the objects, one after the other. Raises SandboxError if one is refused."""
+    for each in objects:
+        status, body = connection.ask(post(path, orjson.dumps(each), arena.AGENT))
+        if status != HTTPStatus.CREATED:
+            name = each["metadata"]["name"]
+            raise SandboxError(f"POST {path} {name}: {status}: {body[:500].decode()}")
+
+
+def store(plane: ControlPlane, count: int) -> None:
+    """Give the API server the classes and so many policies."""
+    with administrator(plane) as connection:
+        for each in documents(count):
+            create(connection, collection(each["kind"]), [each])
+
+
+def replica(plane: ControlPlane, name: str, policies: Path | None, *options: str) -> Replica:
+    """Run `fairlead serve` over the folder, or over the API server's policies; return once ready.
+
+    No pod is sent to it but by who connects to it.
+    """
+    ports = free_ports(["https", "health"])
+    authority = plane.layout.directory / f"{name}-ca.crt"
+    process = plane.start_process(
+        name,
+        [
+            *(sys.executable, "-c", "from webhook.cli import main; main()", "serve"),
+            *(("--policies", policies) if policies else ("--policies-from-cluster",)),
+            *("--kubeconfig", plane.kubeconfig, "--host", "127.0.0.1", "--grace", "0"),
+            *("--port", str(ports["https"]), "--health-port", str(ports["health"])),
+            *("--self-signed", "--ca-out", authority),
+            *options,
+        ],
+    )
+    started = Replica(process, ports["https"], ports["health"], authority)
+    wait_until(
+        f"{name} to be ready",
+        lambda: started.ready,
+        process.check,
+        time.monotonic() + _PATIENCE,
+        process.last_words,
+    )
+    return started
+
+
+def review(size: int) -> bytes:
+    """The bytes of a POST of the review of a pod of about `size` bytes."""
+    body = reviews.review(reviews.as_sent(pods.manifest(size)), _UID)
+    return post(f"{PATH}?timeout=3s", body, arena.AGENT)

@@ -1,0 +1,72 @@
+"""Measures deciding with the policies of a cluster, beside the same ones from files, and few."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tests.bench import policy_arena
+from tests.bench.engine import answer, body_of, timed
+from tests.bench.policies import files
+from webhook.kube.client import connect
+from webhook.kube.policy_objects import read_objects
+from webhook.policy.load import load
+from webhook.policy.objects import Objects
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from webhook.policy.policy_set import PolicySet
+    from webhook.sandbox.progress import Progress
+
+POLICIES: Final = 1000
+FEW: Final = 10
+SIZE: Final = 10_000
+CLUSTER: Final = "from the cluster"
+FILES: Final = "from files"
+TEN: Final = "10 from files"
+ARMS: Final = (CLUSTER, FILES, TEN)
+
+
+@dataclass(frozen=True)
+class DecideResult:
+    """Microseconds a review, one median a round, by arm."""
+
+    rounds: dict[str, list[float]]
+
+
+def measure(count: int, rounds: int, calls: int, progress: Progress) -> DecideResult:
+    """Give an API server `count` policies, read them back, and decide with them."""
+    with policy_arena.api_server(progress) as plane:
+        with progress.step(f"{count} policies", about=count // 100):
+            policy_arena.store(plane, count)
+        cluster = asyncio.run(_read(plane.kubeconfig))
+    sets = {
+        CLUSTER: cluster,
+        FILES: load(files(count, policy_arena.MATCHING)).policies,
+        TEN: load(files(FEW, policy_arena.MATCHING)).policies,
+    }
+    if cluster.hash != sets[FILES].hash:
+        raise RuntimeError("the API server gave back other policies than it was given")
+    body = body_of(SIZE)
+    result: dict[str, list[float]] = {arm: [] for arm in ARMS}
+    gc.collect()
+    gc.freeze()
+    try:
+        for at in range(rounds + 1):
+            for arm in random.sample(ARMS, len(ARMS)):
+                figure = timed(lambda arm=arm: answer(body, sets[arm]), calls)  # type: ignore[misc]
+                # Round 0 fills caches, and what the interpreter specialises.
+                if at:
+                    result[arm].append(figure)
+    finally:
+        gc.unfreeze()
+    return DecideResult(result)
+
+
+async def _read(kubeconfig: Path) -> PolicySet:
+    async with connect(kubeconfig) as client:
+        return Objects().load(await read_objects(client)).policies

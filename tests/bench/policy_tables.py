@@ -1,0 +1,125 @@
+"""Results about policies in the cluster as Markdown."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from tests.bench import policy_decide, policy_memory
+from tests.bench.spread import ratio, spread
+from tests.bench.tables import table, verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.bench.policy_decide import DecideResult
+    from tests.bench.policy_memory import PolicyMemory
+    from tests.bench.policy_writes import WritesResult
+
+# What the manifests give the webhook: more would have it killed.
+_LIMIT_MIB = 512
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The least of the values that at least this share of them, from 0 to 1, do not exceed."""
+    figures = sorted(values)
+    return figures[max(0, math.ceil(share * len(figures)) - 1)]
+
+
+def decide(result: DecideResult, policies: int) -> str:
+    """Deciding: the cluster's policies beside those of files, and beside few."""
+    titles = {
+        policy_decide.CLUSTER: f"{policies:,}, from the cluster",
+        policy_decide.FILES: f"{policies:,}, from files",
+        policy_decide.TEN: "10, from files",
+    }
+    mine = result.rounds[policy_decide.CLUSTER]
+    rows = [
+        [
+            titles[arm],
+            spread(figures).text(0),
+            "" if arm == policy_decide.CLUSTER else ratio(mine, figures).text(2),
+        ]
+        for arm, figures in result.rounds.items()
+    ]
+    same = ratio(mine, result.rounds[policy_decide.FILES])
+    few = ratio(mine, result.rounds[policy_decide.TEN])
+    return "\n\n".join(
+        [
+            table(["policies", "µs a review, 10 KB pod", "the cluster's, times this"], rows),
+            "\n".join(
+                [
+                    verdict(
+                        "no dearer than the same policies from files (at most 1.05 times)",
+                        same.text(2),
+                        reached=same.median <= 1.05,
+                    ),
+                    verdict(
+                        "at most 1.5 times 10 policies", few.text(2), reached=few.median <= 1.5
+                    ),
+                ]
+            ),
+        ]
+    )
+
+
+def writes(result: WritesResult) -> str:
+    """From a write to the moment at which every replica serves by it."""
+    lines = {
+        "the API server has answered": result.answered,
+        "one replica serves by it": result.first,
+        f"all {result.replicas} replicas serve by it": result.every,
+    }
+    rows = [
+        [name, *(f"{percentile(values, share):.0f}" for share in (0.5, 0.99, 1.0))]
+        for name, values in lines.items()
+    ]
+    worst = percentile(result.every, 0.99)
+    what = (
+        f"Milliseconds from the moment before one of {result.policies:,} policies is written, "
+        f"{len(result.every)} writes:"
+    )
+    return "\n\n".join(
+        [
+            what,
+            table(["until", "p50", "p99", "most"], rows),
+            verdict("every replica, p99 under 1 s", f"{worst / 1000:.2f} s", reached=worst < 1000),
+        ]
+    )
+
+
+def memory(result: PolicyMemory) -> str:
+    """What a serving process holds, by policies, and with nodes."""
+    policies, nodes = f"{result.policies:,}", f"{result.nodes:,}"
+    titles = {
+        policy_memory.FROM_FEW: f"{policy_memory.FEW} policies, from files",
+        policy_memory.FROM_FILES: f"{policies} policies, from files",
+        policy_memory.FROM_CLUSTER: f"{policies} policies, from the cluster",
+        policy_memory.REWRITTEN: f"… and {result.writes:,} writes of one later",
+        policy_memory.BESIDE_NODES: f"{policies} policies, {nodes} nodes in the cluster",
+        policy_memory.WITH_NODES: "… with `--nodes`",
+    }
+    rows = [
+        [title, f"{result.held[what].resident:.0f}", f"{result.held[what].highest:.0f}"]
+        for what, title in titles.items()
+    ]
+    view = (
+        result.held[policy_memory.WITH_NODES].resident
+        - result.held[policy_memory.BESIDE_NODES].resident
+    )
+    most = max(each.highest for each in result.held.values())
+    seen = (
+        f"After {result.reviews:,} reviews each. The view of the nodes: {view:+.0f} MiB, "
+        f"{view * 1024 / result.nodes:.1f} KiB a node."
+    )
+    return "\n\n".join(
+        [
+            table(["a serving process", "MiB resident", "at most until then"], rows),
+            seen,
+            verdict(
+                f"below the limit of the manifests, {_LIMIT_MIB} MiB",
+                f"{most:.0f} MiB at most",
+                reached=most < _LIMIT_MIB,
+            ),
+        ]
+    )

@@ -1,0 +1,147 @@
+"""Measures a write of one policy until each of several replicas serves by it."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import random
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+import orjson
+
+from tests.bench import arena, policy_arena, reviews
+from tests.bench.client import Connection, patch
+from webhook import names
+from webhook.interception import PATH
+from webhook.sandbox.readiness import wait_until
+from webhook.sandbox.webhook_config import validating_webhook_configuration
+
+if TYPE_CHECKING:
+    from webhook.sandbox.control_plane import ControlPlane
+    from webhook.sandbox.progress import Progress
+
+POLICIES: Final = 1000
+REPLICAS: Final = 3
+_KEY: Final = "example.com/write"
+_VALIDATING: Final = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+# Seconds between two looks at one replica, and the longest that one write may take.
+_LOOK: Final = 0.005
+_LONGEST: Final = 60.0
+# Before each write a pause of up to this, so that writes keep no step with anything.
+_PAUSE: Final = 0.3
+
+
+@dataclass(frozen=True)
+class WritesResult:
+    """Milliseconds from the moment before the write is sent, one figure a write.
+
+    answered: until the API server has answered, and so has had the write judged
+    first:    until one replica serves by it; every: until all of them do
+    """
+
+    policies: int
+    replicas: int
+    answered: list[float]
+    first: list[float]
+    every: list[float]
+
+
+def measure(
+    policies: int, writes: int, progress: Progress, say: Callable[[str], None]
+) -> WritesResult:
+    """Write one of so many policies again and again, beside REPLICAS serving processes.
+
+    One replica judges the writes, as the validating configuration has it.
+    """
+    result = WritesResult(policies, REPLICAS, [], [], [])
+    with policy_arena.api_server(progress) as plane, contextlib.ExitStack() as stack:
+        with progress.step(f"{policies} policies, {REPLICAS} replicas", about=20):
+            policy_arena.store(plane, policies - 1)
+            administrator = stack.enter_context(policy_arena.administrator(plane))
+            path = policy_arena.collection(names.POLICY_KIND)
+            policy_arena.create(administrator, path, [written("w0")])
+            replicas = [
+                policy_arena.replica(plane, f"replica-{at}", None) for at in range(REPLICAS)
+            ]
+            _have_judged(plane, replicas[0])
+            connections = [stack.enter_context(each.connect()) for each in replicas]
+        pool = stack.enter_context(ThreadPoolExecutor(REPLICAS))
+        review = policy_arena.review(2_000)
+        for at in range(1, writes + 1):
+            time.sleep(random.uniform(0, _PAUSE))
+            value = f"w{at}"
+            body = orjson.dumps(written(value))
+            change = patch(f"{path}/written", body, arena.AGENT)
+            began = time.perf_counter()
+            waits = [pool.submit(serves, each, review, value) for each in connections]
+            status, answer = administrator.ask(change)
+            answered = time.perf_counter()
+            if status != HTTPStatus.OK:
+                raise RuntimeError(f"write {at}: {status}: {answer[:500].decode()}")
+            seen = [wait.result() for wait in waits]
+            result.answered.append((answered - began) * 1000)
+            result.first.append((min(seen) - began) * 1000)
+            result.every.append((max(seen) - began) * 1000)
+            if at % 50 == 0:
+                say(f"{at} writes: {max(result.every):.0f} ms at most")
+    return result
+
+
+def written(value: str) -> policy_arena.Json:
+    """The policy that is written: the pods of reviews get this value."""
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": names.POLICY_KIND,
+        "metadata": {"name": "written"},
+        "spec": {
+            "match": {"namespaces": [reviews.NAMESPACE]},
+            "overrides": {"annotations": {_KEY: value}},
+        },
+    }
+
+
+def value_in(answer: bytes) -> str:
+    """What an answer to a review gives the pod by the policy; "" if nothing."""
+    text = orjson.loads(answer)["response"].get("patch", "")
+    for operation in orjson.loads(base64.b64decode(text) or b"[]"):
+        added = operation.get("value")
+        if isinstance(added, dict) and _KEY in added:
+            return str(added[_KEY])
+        if operation["path"].endswith("/example.com~1write"):
+            return str(added)
+    return ""
+
+
+def serves(connection: Connection, review: bytes, value: str) -> float:
+    """Ask until the answer goes by the policy of this value; when it did."""
+    until = time.perf_counter() + _LONGEST
+    while (now := time.perf_counter()) < until:
+        status, answer = connection.ask(review)
+        if status == HTTPStatus.OK and value_in(answer) == value:
+            return time.perf_counter()
+        time.sleep(_LOOK)
+    raise RuntimeError(f"a replica does not serve {value} {now - until + _LONGEST:.0f} s later")
+
+
+def _have_judged(plane: ControlPlane, replica: policy_arena.Replica) -> None:
+    """Have the API server send writes of policies to the replica; return once it does."""
+    configuration = validating_webhook_configuration(
+        f"https://127.0.0.1:{replica.port}{PATH}".removesuffix(PATH),
+        replica.authority.read_bytes(),
+        name=names.WEBHOOK_CONFIGURATION,
+    )
+    plane.api.create(_VALIDATING, configuration)
+    nowhere = {"capacity": [{"class": "of-nobody", "mode": "Prefer"}]}
+    probe = {**written("w"), "metadata": {"name": "probe"}, "spec": {"defaults": nowhere}}
+    path = f"{policy_arena.collection(names.POLICY_KIND)}?dryRun=All"
+    wait_until(
+        "writes to be judged",
+        lambda: plane.api.call("POST", path, probe)[0] == HTTPStatus.FORBIDDEN,
+        lambda: None,
+        time.monotonic() + _LONGEST,
+    )
