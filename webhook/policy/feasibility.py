@@ -15,13 +15,8 @@ from webhook.placement.nodes import taint_text
 from webhook.placement.pod import REQUIRED
 from webhook.placement.wishes import PARTS, CapacityWish, MemberWish, Wish
 from webhook.policy.makers import Makers
-from webhook.policy.node_wishes import (
-    chosen,
-    limits_nodes,
-    of_class,
-    tolerations_of,
-    untolerated,
-)
+from webhook.policy.node_masks import NodeMasks
+from webhook.policy.node_wishes import limits_nodes, tolerations_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,7 +68,8 @@ class Feasibility:
 
 def feasibility(policies: PolicySet, nodes: Sequence[Node]) -> Feasibility:
     """Every class, then every policy, each part by itself and all of them together."""
-    judging = _Judging(nodes, Makers(policies.classes.values(), nodes))
+    makers = Makers(policies.classes.values(), nodes)
+    judging = _Judging(len(nodes), NodeMasks(nodes), makers)
     for name in sorted(policies.classes):
         judging.capacity_class(policies.classes[name])
     for at, policy in enumerate(policies.policies):
@@ -92,20 +88,21 @@ def _standing(policies: PolicySet, at: int) -> list[Wish]:
 class _Judging:
     """What has been found so far. Local to one call of `feasibility`."""
 
-    nodes: Sequence[Node]
+    total: int
+    nodes: NodeMasks
     makers: Makers
     reaches: list[Reach] = field(default_factory=list)
     concerns: list[Concern] = field(default_factory=list)
 
     def capacity_class(self, capacity: CapacityClass) -> None:
         """One class: whether there is a node of it."""
-        inside = of_class(capacity, self.nodes)
-        tolerated = sum(not untolerated(node, capacity.tolerations) for node in inside)
+        inside = self.nodes.of_class(capacity)
+        tolerated = self.nodes.tolerated(inside, capacity.tolerations).bit_count()
         kind = "CapacityClass"
         made = (capacity.name,) if capacity.autoscaled and not tolerated else ()
-        self.reaches.append(Reach(kind, capacity.name, "", len(inside), tolerated, made))
+        self.reaches.append(Reach(kind, capacity.name, "", inside.bit_count(), tolerated, made))
         if not inside and not made:
-            what = f"none of the {len(self.nodes)} nodes is of class {capacity.name}"
+            what = f"none of the {self.total} nodes is of class {capacity.name}"
             self.concerns.append(Concern(kind, capacity.name, ("spec",), what, "warning"))
 
     def policy(self, policy: Policy, standing: Sequence[Wish]) -> None:
@@ -123,7 +120,7 @@ class _Judging:
         if made:
             return
         if limits and not left and not empty:
-            what = f"its parts together leave none of the {len(self.nodes)} nodes"
+            what = f"its parts together leave none of the {self.total} nodes"
             self.concerns.append(_of(policy, ("spec",), what))
         elif limits:
             self.concerns += self._tainted(policy, limits, left, tolerations)
@@ -135,20 +132,20 @@ class _Judging:
         part: str,
         wishes: Sequence[Wish],
         tolerations: Sequence[Toleration],
-    ) -> tuple[list[Wish], list[Node], tuple[str, ...]]:
+    ) -> tuple[list[Wish], int, tuple[str, ...]]:
         """Of the wishes those that limit nodes, the nodes that they leave, and who makes such."""
         limits = [wish for wish in wishes if limits_nodes(wish)]
-        left = chosen(limits, self.nodes)
-        tolerated = sum(not untolerated(node, tolerations) for node in left)
-        count = len(left) if limits else None
+        left = self.nodes.chosen(limits)
+        tolerated = self.nodes.tolerated(left, tolerations).bit_count()
+        count = left.bit_count() if limits else None
         made = () if tolerated else self.makers.of(limits, tolerations)
         self.reaches.append(Reach("PlacementPolicy", policy.name, part, count, tolerated, made))
         return limits, left, made
 
     def _empty(self, policy: Policy, part: str, limits: Sequence[Wish]) -> Iterator[Concern]:
         """A part that leaves no node: the wishes that do so alone, else all of them together."""
-        none = f"none of the {len(self.nodes)} nodes"
-        alone = [wish for wish in limits if not chosen([wish], self.nodes)]
+        none = f"none of the {self.total} nodes"
+        alone = [wish for wish in limits if not self.nodes.chosen([wish])]
         for wish in alone:
             yield _of(policy, path_of(policy, wish), f"{_said(wish)} leaves {none}")
         if not alone:
@@ -158,15 +155,15 @@ class _Judging:
         self,
         policy: Policy,
         limits: Sequence[Wish],
-        left: Sequence[Node],
+        left: int,
         tolerations: Sequence[Toleration],
     ) -> Iterator[Concern]:
         """Every node that the policy chooses has a taint that it does not tolerate."""
-        taints = _in_the_way(left, tolerations)
+        taints = self._in_the_way(left, tolerations)
         if taints:
             path = path_of(policy, limits[0]) if len(limits) == 1 else ("spec",)
             what = (
-                f"tolerates none of the chosen nodes' taints ({len(left)} of {len(self.nodes)} "
+                f"tolerates none of the chosen nodes' taints ({left.bit_count()} of {self.total} "
                 f"nodes chosen): {taints}; only pods with tolerations of their own can run there"
             )
             yield _of(policy, path, what)
@@ -175,14 +172,27 @@ class _Judging:
         """Classes that the policy means to open, yet all of whose nodes stay closed."""
         for wish in policy.wishes:
             if isinstance(wish, CapacityWish) and wish.mode in ("Allow", "Prefer"):
-                inside = of_class(wish.capacity, self.nodes)
-                taints = _in_the_way(inside, tolerations)
+                inside = self.nodes.of_class(wish.capacity)
+                taints = self._in_the_way(inside, tolerations)
                 if taints:
                     what = (
-                        f"{wish.mode} opens none of the {len(inside)} nodes of class "
+                        f"{wish.mode} opens none of the {inside.bit_count()} nodes of class "
                         f"{wish.capacity.name}: the policy does not tolerate {taints}"
                     )
                     yield _of(policy, path_of(policy, wish), what, "warning")
+
+    def _in_the_way(self, nodes: int, tolerations: Sequence[Toleration]) -> str:
+        """The taints that are not tolerated, if each of the nodes has one; else nothing."""
+        found = list(self.nodes.taints(nodes, tolerations))
+        if not all(taints for taints, _ in found):
+            return ""
+        counts: Counter[str] = Counter()
+        for taints, on in found:
+            for taint in taints:
+                counts[taint_text(taint)] += on
+        named = [f"{text} (on {count})" for text, count in counts.most_common(_MOST_TAINTS)]
+        more = len(counts) - len(named)
+        return ", ".join(named) + (f" and {more} more" if more else "")
 
 
 def _of(policy: Policy, path: Path, message: str, severity: Severity = "error") -> Concern:
@@ -211,14 +221,3 @@ def _said(wish: Wish) -> str:
         case CapacityWish():
             return f"class {wish.capacity.name} with mode {wish.mode}"
     return "required node affinity"
-
-
-def _in_the_way(nodes: Sequence[Node], tolerations: Sequence[Toleration]) -> str:
-    """The taints that are not tolerated, if each of the nodes has one; else nothing."""
-    found = [untolerated(node, tolerations) for node in nodes]
-    if not nodes or not all(found):
-        return ""
-    counts = Counter(taint_text(taint) for taints in found for taint in taints)
-    named = [f"{text} (on {count})" for text, count in counts.most_common(_MOST_TAINTS)]
-    more = len(counts) - len(named)
-    return ", ".join(named) + (f" and {more} more" if more else "")

@@ -32,14 +32,14 @@ def limits_nodes(wish: Wish) -> bool:
     return isinstance(wish, RequiredWish)
 
 
-def chosen(wishes: Sequence[Wish], nodes: Iterable[Node]) -> list[Node]:
-    """The nodes whose labels meet every one of the wishes that limit nodes."""
-    return [node for node in nodes if all(_holds(wish, node) for wish in wishes)]
-
-
 def of_class(capacity: CapacityClass, nodes: Iterable[Node]) -> list[Node]:
     """The nodes of a capacity class."""
-    return [node for node in nodes if _meets(capacity.inside, node)]
+    return [node for node in nodes if is_of(capacity, node)]
+
+
+def is_of(capacity: CapacityClass, node: Node) -> bool:
+    """Whether a node is of a capacity class."""
+    return _meets(capacity.inside, node)
 
 
 def tolerations_of(wishes: Iterable[Wish]) -> Iterator[Toleration]:
@@ -62,7 +62,8 @@ def untolerated(node: Node, tolerations: Sequence[Toleration]) -> list[Taint]:
     ]
 
 
-def _holds(wish: Wish, node: Node) -> bool:
+def holds(wish: Wish, node: Node) -> bool:
+    """Whether a node's labels meet a wish; one that asks nothing of labels is met."""
     match wish:
         case MemberWish():
             return wish.map != "nodeSelector" or bool(node.labels.get(wish.key) == wish.value)

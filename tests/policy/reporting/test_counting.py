@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.policy.reporting.objects import policy
@@ -163,6 +163,7 @@ _STEPS = st.one_of(
 
 
 @given(st.lists(_STEPS, max_size=40))
+@settings(deadline=None)
 def test_every_pod_that_a_look_could_see_is_counted_once(steps: list[tuple[object, ...]]) -> None:
     """Whatever restarts, answers, and leads; and no count ever goes down."""
     world, told = World(), 0

@@ -51,6 +51,12 @@ def test_a_policy_that_asks_nothing_of_nodes_is_satisfied() -> None:
     assert found[POLICY] == ("True", "AsksForNoNode")
 
 
+def test_nodes_that_are_made_on_demand_are_not_missed() -> None:
+    """Of the class, and of a policy that wants it."""
+    found = said((NORMAL,), ON_SPOT, {**SPOT, "autoscaled": True})
+    assert found == {POLICY: ("True", "MadeOnDemand"), CLASS: ("True", "MadeOnDemand")}
+
+
 def test_what_is_said_of_met_nodes_names_no_number() -> None:
     """A node that comes or goes is not news of every policy."""
     objects = by_place(policy("p", POOL))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.policy.reporting.objects import ON_SPOT, by_place, capacity_class, policy
@@ -126,6 +126,7 @@ def test_what_was_written_by_somebody_else_meanwhile_is_not_taken_back() -> None
     st.sampled_from(["h", "i", None]),
     st.integers(0, 3),
 )
+@settings(deadline=None)
 def test_the_same_knowledge_is_written_once(
     generation: int, said: Said, served: str | None, pods: int
 ) -> None:

@@ -1,0 +1,83 @@
+"""Sets of nodes as bits are the nodes that a look at each one finds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from webhook.placement.nodes import Node
+from webhook.placement.wishes import CapacityWish
+from webhook.policy.load import load
+from webhook.policy.node_masks import NodeMasks
+from webhook.policy.node_wishes import holds, is_of, tolerations_of, untolerated
+
+POLICIES = """
+apiVersion: fairlead.dev/v1alpha1
+kind: CapacityClass
+metadata: {name: spot}
+spec: {nodes: [{labels: {pool: a}, taints: [{key: spot, effect: NoSchedule}]}]}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: every-wish}
+spec:
+  requirements:
+    nodeSelector: {pool: a}
+    labels: {team: x}
+    capacity: [{class: spot, mode: Forbid}]
+    affinity:
+      nodeAffinity:
+        requiredDuringSchedulingIgnoredDuringExecution:
+          nodeSelectorTerms:
+          - {matchExpressions: [{key: pool, operator: NotIn, values: [b]}]}
+          - {matchFields: [{key: metadata.name, operator: In, values: [n1]}]}
+  overrides:
+    tolerations: [{key: gpu, operator: Exists, effect: NoSchedule}]
+"""
+SET = load({"policies.yaml": POLICIES.encode()}).policies
+(POLICY,) = SET.policies
+TAINTS: list[Any] = [
+    {"key": "spot", "effect": "NoSchedule"},
+    {"key": "gpu", "value": "a100", "effect": "NoSchedule"},
+    {"key": "gpu", "effect": "NoExecute"},
+    {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"},
+]
+NODES = st.lists(
+    st.tuples(
+        st.dictionaries(st.sampled_from(["pool", "zone"]), st.sampled_from(["a", "b"])),
+        st.lists(st.sampled_from(TAINTS), max_size=2),
+    ),
+    max_size=8,
+).map(lambda given: [Node(f"n{at}", *each) for at, each in enumerate(given)])
+
+
+@given(NODES)
+@settings(deadline=None)
+def test_bits_are_what_a_look_at_each_node_finds(nodes: list[Node]) -> None:
+    """For each wish alone and all together, for classes, and for taints."""
+    masks = NodeMasks(nodes)
+
+    def named(mask: int) -> list[str]:
+        return [node.name for at, node in enumerate(nodes) if mask >> at & 1]
+
+    assert named(masks.all) == [node.name for node in nodes]
+    for wish in POLICY.wishes:
+        assert named(masks.chosen([wish])) == [n.name for n in nodes if holds(wish, n)]
+    together = [n.name for n in nodes if all(holds(wish, n) for wish in POLICY.wishes)]
+    assert named(masks.chosen(POLICY.wishes)) == together
+    spot = SET.classes["spot"]
+    assert named(masks.of_class(spot)) == [n.name for n in nodes if is_of(spot, n)]
+    tolerations = list(tolerations_of(POLICY.wishes))
+    open_ = [n.name for n in nodes if not untolerated(n, tolerations)]
+    assert named(masks.tolerated(masks.all, tolerations)) == open_
+    counted = sum(len(taints) * on for taints, on in masks.taints(masks.all, tolerations))
+    assert counted == sum(len(untolerated(n, tolerations)) for n in nodes)
+
+
+def test_the_wishes_above_are_of_each_kind() -> None:
+    """Else the test above would say less than it seems to."""
+    kinds = {type(wish).__name__ for wish in POLICY.wishes}
+    assert kinds >= {"MemberWish", "CapacityWish", "RequiredWish", "TolerationWish"}
+    assert any(isinstance(wish, CapacityWish) and wish.condition for wish in POLICY.wishes)
