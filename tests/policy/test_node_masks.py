@@ -26,7 +26,7 @@ spec:
   requirements:
     nodeSelector: {pool: a}
     labels: {team: x}
-    capacity: [{class: spot, mode: Forbid}]
+    capacity: [{class: spot, mode: Prevent}]
     affinity:
       nodeAffinity:
         requiredDuringSchedulingIgnoredDuringExecution:
