@@ -446,3 +446,44 @@ def test_a_reason_never_repeats_a_name_as_long_as_a_body() -> None:
     assert answer.status != 200
     assert b"nnn" in answer.body
     assert len(answer.body) < 1100
+
+
+EXCEPTION = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementException
+metadata: {name: anna}
+spec:
+  policies: ["*"]
+  match: {namespaces: [ml-team]}
+  until: "%s"
+  reason: Anna looks for a leak.
+"""
+
+
+def test_what_an_exception_sets_aside_is_stamped_logged_counted_and_audited() -> None:
+    """So that whoever looks for pods that passed finds them in each place."""
+    policies = policy_set(SPOT, EXCEPTION % "2099-12-31T00:00:00Z")
+    webhook = Webhook(policies)
+    with logged(logging.INFO) as lines:
+        answer = webhook.post(review())
+    told = {"anna": ["spot-tolerated"]}
+    placed = jsonpatch.apply_patch(pod(), answer.patch)
+    stamp = json.loads(placed["metadata"]["annotations"][names.PLACEMENT])
+    assert stamp == {"exceptions": told, "policies": {}, "set": policies.hash[:16]}
+    assert json.loads(answer.response["auditAnnotations"]["exceptions"]) == told
+    (line,) = lines
+    assert json.loads(line)["exceptions"] == told
+    assert webhook.counted("exceptions_applied", exception="anna", policy="spot-tolerated") == 1
+
+
+def test_an_exception_that_has_ended_is_told_to_the_pods_author_and_does_nothing() -> None:
+    """No stamp, no line, no count."""
+    webhook = Webhook(policy_set(SPOT, EXCEPTION % "2026-01-01T00:00:00Z"))
+    with logged(logging.INFO) as lines:
+        answer = webhook.post(review())
+    (warning,) = answer.response["warnings"]
+    assert warning.startswith("exception anna ended at 2026-01-01T00:00:00Z: it would have set ")
+    assert warning.endswith("policy spot-tolerated")
+    assert "exceptions" not in answer.response["auditAnnotations"]
+    assert not lines
+    assert webhook.counted("exceptions_applied", exception="anna", policy="spot-tolerated") == 0

@@ -55,6 +55,43 @@ def a_class(**spec: Any) -> Json:
     return an_object(names.CLASS_KIND, spec)
 
 
+def an_exception(**spec: Any) -> Json:
+    """An exception to the policy `mine`."""
+    whole = {
+        "policies": ["mine"],
+        "match": {"roles": ["worker"]},
+        "until": "2026-12-01T18:00:00Z",
+        "reason": "Anna looks for a leak.",
+        **spec,
+    }
+    return an_object(names.EXCEPTION_KIND, whole)
+
+
+def _exceptions() -> Iterator[Case]:
+    kept = an_exception()
+    yield Case(
+        {**kept, "metadata": {"generateName": "mine-"}},
+        kept,
+        "metadata.generateName",
+        "is not taken, for stamps and the audit log tell of an exception by its name: give a name",
+    )
+    yield Case(
+        an_exception(policies=["mine", "*"]),
+        an_exception(policies=["*"]),
+        "spec.policies",
+        "* stands for all policies: leave out the others, or leave out *",
+    )
+    blocks: tuple[Json, ...] = ({}, {"podSelector": {"matchLabels": {}}, "namespaceSelector": {}})
+    for block in blocks:
+        yield Case(
+            an_exception(match=block),
+            an_exception(match={**block, "namespaces": ["*"]}),
+            "spec.match",
+            "an empty block would let every pod pass: give a condition, or if you mean every pod "
+            "say so, by namespaces: ['*']",
+        )
+
+
 def _metadata() -> Iterator[Case]:
     message = "is not taken, for policies of equal priority go by name: give a name"
     for whole in (a_policy(), a_class(nodes=[{"labels": {"a": "b"}}])):
@@ -226,6 +263,7 @@ CASES: list[Case] = [
     *_metadata(),
     *_policies(),
     *_classes(),
+    *_exceptions(),
     *_blocks(),
     *(case for each in (*IN_A_PLACEMENT, *_in_a_placement()) for case in _in_each_part(*each)),
 ]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.cluster.policy_rule_cases import a_class, a_policy
+from tests.cluster.policy_rule_cases import a_class, a_policy, an_exception, an_object
 from tests.cluster.run_placement_cases import near
+from webhook import names
 from webhook.placement.schema.limits import MAX_LISTED
 
 Json = dict[str, Any]
@@ -93,4 +94,15 @@ BY_SCHEMA: list[tuple[Json, str, str]] = [
         "spec.nodes[0].matchExpressions[0].operator",
         "supported values",
     ),
+    (an_exception(policies=[]), "spec.policies", "at least 1 items"),
+    (an_exception(policies=[f"p{n}" for n in range(_MANY)]), "spec.policies", "at most 64 items"),
+    (an_exception(policies=["a", "a"]), "spec.policies[1]", "Duplicate value"),
+    (an_exception(policies=["spot-*"]), "spec.policies[0]", "should match"),
+    (an_exception(until="2026-12-01"), "spec.until", "must be of type date-time"),
+    (an_exception(until="2026-02-30T18:00:00Z"), "spec.until", "must be of type date-time"),
+    (an_exception(until="2026-12-01T18:00:00.5Z"), "spec.until", "should match"),
+    (an_exception(reason=""), "spec.reason", "should be at least 1 chars long"),
+    (an_exception(reason=" "), "spec.reason", "should match"),
+    (an_exception(reason="x" * 501), "spec.reason", "Too long"),
+    (an_object(names.EXCEPTION_KIND, {"policies": ["*"]}), "spec.reason", "Required value"),
 ]

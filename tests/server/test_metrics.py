@@ -91,6 +91,18 @@ def test_policies_that_are_gone_leave_no_series() -> None:
     assert _samples(metrics)['fairlead_decisions_total{policy="old",result="patched"}'] == 1
 
 
+def test_exceptions_that_are_gone_leave_no_series() -> None:
+    """Nor those to policies that are gone."""
+    metrics = Metrics()
+    for exception, policy in (("anna", "kept"), ("anna", "old"), ("gone", "kept")):
+        metrics.excepted(exception, policy)
+    name = "fairlead_exceptions_applied_total"
+    assert len([each for each in _samples(metrics) if each.startswith(name)]) == 3
+    metrics.policies_loaded("b2", {"kept"}, NOW, {"anna"})
+    left = [each for each in _samples(metrics) if each.startswith(name)]
+    assert left == [f'{name}{{exception="anna",policy="kept"}}']
+
+
 def test_one_policy_set_is_told_at_a_time() -> None:
     """The info metric has the hash that serves now, and the time says when it was loaded."""
     metrics = Metrics()

@@ -23,6 +23,7 @@ COMMANDS = {
     "disable": "Send no pods to the webhook for a time.",
     "doctor": "What is wrong with an installation, and what to do.",
     "enable": "Send pods to the webhook again.",
+    "exceptions": "Which exceptions are in force, until when, and what they let pass.",
     "explain": "Why a pod gets what it gets, policy by policy and field by field.",
     "export": "Print policies in a form that needs no webhook.",
     "guard": "Print admission policies that hold what the webhook alone cannot.",

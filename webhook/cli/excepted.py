@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from webhook.cli.harmless import harmless
 from webhook.run.times import spoken
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ def reasons(decision: Decision, policy: str, now: datetime | None) -> Iterator[s
     """Why the policy takes no part, or that it would have taken none; nothing in most cases."""
     for exception, policies in decision.set_aside.by:
         if policy in policies:
-            yield f"exception {exception.name} {period(exception, now)}: {exception.reason}"
+            yield _told(exception, now)
     for exception, policies in decision.set_aside.ended:
         if policy in policies:
             yield f"exception {exception.name} would have set it aside; it {period(exception, now)}"
@@ -38,8 +39,11 @@ def notes(decision: Decision, now: datetime | None) -> Iterator[str]:
     """A line for each exception that took policies away."""
     for exception, policies in decision.set_aside.by:
         which = "policy" if len(policies) == 1 else "policies"
-        told = f"exception {exception.name} {period(exception, now)}: {exception.reason}"
-        yield f"{which} {', '.join(policies)} set aside: {told}"
+        yield f"{which} {', '.join(policies)} set aside: {_told(exception, now)}"
+
+
+def _told(exception: PolicyException, now: datetime | None) -> str:
+    return f"exception {exception.name} {period(exception, now)}: {harmless(exception.reason)}"
 
 
 def document(decision: Decision) -> list[dict[str, Any]]:

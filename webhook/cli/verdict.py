@@ -22,6 +22,8 @@ def verdict(decision: Decision) -> str:
             return f"placed by {', '.join(decision.policies) or 'its own request'}"
         case "unchanged" if decision.policies:
             return f"unchanged: it is as {', '.join(decision.policies)} would have it"
+        case "unchanged" if decision.set_aside.by:
+            return "unchanged: exceptions set aside every policy that matches"
         case "unchanged":
             return "unchanged: no policy matches"
         case "left-alone":

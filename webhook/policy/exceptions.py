@@ -84,7 +84,7 @@ class Exceptions:
 
     def __init__(self, documents: Sequence[PlacementException]) -> None:
         ordered = sorted(documents, key=lambda document: document.name)
-        self.by_name = {document.name: _compiled(document) for document in ordered}
+        self.by_name = {document.name: compiled(document) for document in ordered}
         self._index = Index([document.spec.match for document in ordered])
 
     def __len__(self) -> int:
@@ -117,7 +117,8 @@ def _taken(exceptions: Sequence[PolicyException], policies: Sequence[str]) -> tu
     return tuple(taken for taken in found if taken.policies)
 
 
-def _compiled(document: PlacementException) -> PolicyException:
+def compiled(document: PlacementException) -> PolicyException:
+    """The exception, ready to be asked of one pod after the other."""
     spec = document.spec
     return PolicyException(
         name=document.name,

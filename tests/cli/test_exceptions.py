@@ -1,0 +1,167 @@
+"""`fairlead exceptions` of files, and what explain and mutate say of exceptions."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.cli.files import POD, Files
+from tests.policy_tests.writing import policy
+from webhook.cli import check, explain, mutate
+from webhook.cli.exceptions import command
+from webhook.cli.exceptions_text import in_words
+from webhook.policy.match_model import Match
+from webhook.run.times import to_second
+
+NOW = datetime.now(UTC)
+LATER, LATEST = NOW + timedelta(hours=5), NOW + timedelta(days=50)
+EARLIER = NOW - timedelta(days=2, hours=1)
+STRICT = policy("strict", "requirements: {nodeSelector: {pool: a}}, description: All need a.")
+
+
+def exception(name: str, until: datetime, policies: str = "[strict]") -> str:
+    """An exception for workers, as a document of a file."""
+    return (
+        "apiVersion: fairlead.dev/v1alpha1\nkind: PlacementException\n"
+        f"metadata: {{name: {name}}}\n"
+        f"spec:\n  policies: {policies}\n  match: {{roles: [worker]}}\n"
+        f"  until: {to_second(until)}\n  reason: |\n    Anna looks\n    for a leak.\n---\n"
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Three exceptions, one of which has ended."""
+    texts = [exception("b", LATEST), exception("a", LATER, '["*"]'), exception("c", EARLIER)]
+    (tmp_path / "p.yaml").write_text("".join([STRICT, *texts]))
+    return tmp_path
+
+
+def test_the_soonest_to_end_comes_first_and_what_has_ended_last(folder: Path) -> None:
+    """Each with its policies, its match in words, its end and its reason."""
+    result = CliRunner().invoke(command, ["--policies", str(folder)])
+    assert result.exit_code == 0
+    heads = [line for line in result.stdout.splitlines() if line and line[0] != " "]
+    assert heads[0].startswith(f"a: in force until {to_second(LATER)} (in 4h")
+    assert heads[1].startswith(f"b: in force until {to_second(LATEST)} (in 49d")
+    assert heads[2:] == ["c: ended 2d1h ago"]
+    first = result.stdout.split("\n\n")[0].splitlines()[1:]
+    assert [" ".join(line.split()) for line in first] == [
+        "policies all policies",
+        "match roles worker",
+        "reason Anna looks for a leak.",
+    ]
+
+
+def test_those_that_have_ended_can_be_left_out(folder: Path) -> None:
+    """Where nobody could be asked, nothing is said of pods."""
+    result = CliRunner().invoke(command, ["--policies", str(folder), "--in-force", "-o", "json"])
+    found = json.loads(result.stdout)["exceptions"]
+    assert [each["name"] for each in found] == ["a", "b"]
+    assert found[1] == {
+        "name": "b",
+        "inForce": True,
+        "until": to_second(LATEST),
+        "policies": ["strict"],
+        "match": {"roles": ["worker"]},
+        "reason": "Anna looks for a leak.",
+        "pods": None,
+    }
+
+
+def test_that_there_are_none_is_said(tmp_path: Path) -> None:
+    """None at all, or none in force any more."""
+    file = tmp_path / "p.yaml"
+    for text, said in ((STRICT, "No exceptions.\n"), (exception("c", EARLIER), "in force.\n")):
+        file.write_text(text)
+        result = CliRunner().invoke(command, ["--policies", str(file), "--in-force"])
+        assert (result.exit_code, result.stdout[-len(said) :]) == (0, said)
+
+
+def test_what_cannot_be_read_is_noted_and_the_others_are_shown(folder: Path) -> None:
+    """A document that is wrong hides no other one."""
+    (folder / "wrong.yaml").write_text(exception("wrong", LATER).replace("reason:", "raeson:"))
+    result = CliRunner().invoke(command, ["--policies", str(folder)])
+    assert "a: in force" in result.stdout
+    assert "did you mean 'reason'?" in result.stderr
+
+
+def test_two_places_are_not_one_set(folder: Path) -> None:
+    """The cluster's exceptions, or those of files."""
+    result = CliRunner().invoke(command, ["--policies", str(folder), "--policies", "cluster"])
+    assert result.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("match", "words"),
+    [
+        (
+            {"namespaces": ["a", "b-*"], "coordinator": False},
+            "namespaces a, b-*; coordinator false",
+        ),
+        (
+            {
+                "podSelector": {
+                    "matchLabels": {"b": "c"},
+                    "matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["x", "y"]}],
+                }
+            },
+            "podSelector b=c, a NotIn [x, y]",
+        ),
+        ({"roles": ["ps"], "namespaceSelector": {}}, "namespaceSelector any; roles ps"),
+        ({"replicaIndexes": [0, 1]}, "replicaIndexes 0, 1"),
+    ],
+)
+def test_a_match_is_told_in_words(match: dict[str, object], words: str) -> None:
+    """Every condition that is given, by its name."""
+    assert in_words(Match.model_validate(match, by_alias=True)) == words
+
+
+def test_explain_says_by_which_exception_a_policy_is_set_aside(tmp_path: Path) -> None:
+    """Until when and why; for programs as well."""
+    files = Files(tmp_path, explain.command)
+    given = [STRICT, exception("anna", LATER), exception("old", EARLIER)]
+    text = " ".join(files.on(POD, policies=given).stdout.split())
+    assert "unchanged: exceptions set aside every policy that matches" in text
+    assert f"set aside strict exception anna until {to_second(LATER)} (in 4h" in text
+    assert "): Anna looks for a leak." in text
+    (pod,) = json.loads(files.on(POD, "-o", "json", policies=given).stdout)["pods"]
+    (told,) = pod["exceptions"]
+    assert (told["name"], told["inForce"], told["policies"]) == ("anna", True, ["strict"])
+    assert pod["warnings"] == []
+
+
+def test_explain_says_that_an_exception_has_ended(tmp_path: Path) -> None:
+    """Beside what the policy is for, and in the warning that the author would get."""
+    files = Files(tmp_path, explain.command)
+    text = " ".join(files.on(POD, policies=[STRICT, exception("old", EARLIER)]).stdout.split())
+    assert (
+        "applies strict All need a.; exception old would have set it aside; it ended 2d1h ago"
+        in text
+    )
+    assert f"exception old ended at {to_second(EARLIER)}: it would have set aside" in text
+
+
+def test_mutate_notes_what_is_set_aside(tmp_path: Path) -> None:
+    """On stderr, whatever is printed."""
+    files = Files(tmp_path, mutate.command)
+    for output in ("diff", "name", "patch", "yaml"):
+        result = files.on(POD, "-o", output, policies=[STRICT, exception("anna", LATER)])
+        assert "policy strict set aside: exception anna until" in result.stderr
+
+
+def test_check_warns_of_what_has_ended_and_of_what_lasts_long(folder: Path) -> None:
+    """At their lines; a file of exceptions alone is worth checking, too."""
+    (folder / "long.yaml").write_text(exception("long", NOW + timedelta(days=200)))
+    result = CliRunner().invoke(check.command, [str(folder)])
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert "warning: spec.until: ends in 199 days" in lines[0]
+    assert "warning: spec.until: has ended, and does nothing any more" in lines[1]
+    assert lines[-1].startswith("1 policy, no classes, 4 exceptions, hash ")
+    alone = CliRunner().invoke(check.command, [str(folder / "long.yaml"), "-o", "json"])
+    assert json.loads(alone.stdout)["exceptions"] == ["long"]

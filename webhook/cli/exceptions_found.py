@@ -1,0 +1,111 @@
+"""The exceptions of files or of a cluster, and how many live pods have passed by each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import orjson
+
+from webhook import names
+from webhook.cli.harmless import harmless
+from webhook.errors import ClusterError
+from webhook.policy import source
+from webhook.policy.exception_model import PlacementException
+from webhook.policy.exceptions import compiled
+from webhook.policy.objects import Objects
+from webhook.server.folder import read_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from webhook.kube.client import Client
+    from webhook.policy.exceptions import PolicyException
+    from webhook.policy.match_model import Match
+    from webhook.policy.model import PolicyDocument
+    from webhook.policy.reader import Documents
+
+_OVER: Final = frozenset({"Succeeded", "Failed"})
+
+
+class Shown(NamedTuple):
+    """One exception; `match` as it is written."""
+
+    exception: PolicyException
+    policies: Sequence[str]
+    match: Match
+
+
+class Found(NamedTuple):
+    """What there is. `pods` has the live pods by exception; None if nobody could be asked.
+
+    `notes` are lines about what could not be known.
+    """
+
+    exceptions: Sequence[Shown]
+    pods: Mapping[str, int] | None
+    notes: Sequence[str]
+
+    def ordered(self, now: datetime, *, in_force: bool) -> list[Shown]:
+        """Those in force, the soonest to end first; then, unless left out, those that ended."""
+        kept = [each for each in self.exceptions if each.exception.in_force(now) or not in_force]
+        return sorted(
+            kept,
+            key=lambda each: (
+                not each.exception.in_force(now),
+                abs((each.exception.until - now).total_seconds()),
+                each.exception.name,
+            ),
+        )
+
+
+def of_files(paths: Sequence[Path]) -> Found:
+    """The exceptions in files. Raises UnreadableInput."""
+    files: dict[str, bytes] = {}
+    for path in paths:
+        files |= read_folder(path)
+    return _found(source.parse(files), None, [])
+
+
+async def of_cluster(client: Client) -> Found:
+    """The exceptions that a cluster holds, and its live pods. Raises ClusterError."""
+    from webhook.kube.policy_objects import read_objects
+
+    documents = Objects().documents(await read_objects(client))
+    try:
+        listed = await client.list("/api/v1/pods", _passed_by)
+    except ClusterError as error:
+        if error.status != HTTPStatus.FORBIDDEN:
+            raise
+        return _found(documents, None, ["you may not list pods: who has passed is not known"])
+    passed = Counter(name for exceptions in listed.items for name in exceptions)
+    return _found(documents, passed, [])
+
+
+def _found(
+    documents: Documents[PolicyDocument], pods: Mapping[str, int] | None, notes: Sequence[str]
+) -> Found:
+    good = [each.model for each in documents.documents]
+    shown = [
+        Shown(compiled(model), model.spec.policies, model.spec.match)
+        for model in good
+        if isinstance(model, PlacementException)
+    ]
+    errors = [str(finding) for finding in documents.errors]
+    return Found(shown, pods, [*notes, *map(harmless, errors)])
+
+
+def _passed_by(pod: Mapping[str, Any]) -> Sequence[str]:
+    """The exceptions that a pod's stamp names, if it is still live."""
+    if pod.get("status", {}).get("phase") in _OVER:
+        return ()
+    text = (pod["metadata"].get("annotations") or {}).get(names.PLACEMENT)
+    try:
+        stamp = orjson.loads(text or "{}")
+    except orjson.JSONDecodeError:
+        return ()
+    passed = stamp.get("exceptions") if isinstance(stamp, dict) else None
+    return tuple(passed) if isinstance(passed, dict) else ()

@@ -1,0 +1,84 @@
+"""The answer of `fairlead exceptions`, for people and for programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from webhook.cli.excepted import period
+from webhook.cli.harmless import harmless
+from webhook.cli.layout import table
+from webhook.policy.selectors import compile_selector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from webhook.cli.exceptions_found import Found, Shown
+    from webhook.policy.match_model import Match
+
+_ALL = "all policies"
+
+
+def lines(found: Found, shown: Sequence[Shown], now: datetime) -> Iterator[str]:
+    """For each exception its name and state, and below it what it says."""
+    if not shown:
+        yield "No exceptions in force." if found.exceptions else "No exceptions."
+    for number, each in enumerate(shown):
+        if number:
+            yield ""
+        exception = each.exception
+        in_force = exception.in_force(now)
+        state = f"in force {period(exception, now)}" if in_force else period(exception, now)
+        yield (
+            click.style(exception.name, bold=True)
+            + ": "
+            + click.style(state, fg="green" if in_force else "yellow")
+        )
+        named = _ALL if exception.policies is None else ", ".join(each.policies)
+        rows = [["policies", named], ["match", in_words(each.match)]]
+        if found.pods is not None:
+            rows.append(["pods", f"{found.pods.get(exception.name, 0)} live"])
+        rows.append(["reason", harmless(exception.reason)])
+        yield from table(rows, 2)
+
+
+def document(found: Found, shown: Sequence[Shown], now: datetime) -> dict[str, Any]:
+    """The same as JSON; `pods` is null where nobody could be asked."""
+    return {
+        "exceptions": [
+            {
+                "name": each.exception.name,
+                "inForce": each.exception.in_force(now),
+                "until": each.exception.end,
+                "policies": list(each.policies),
+                "match": _written(each.match),
+                "reason": each.exception.reason,
+                "pods": None if found.pods is None else found.pods.get(each.exception.name, 0),
+            }
+            for each in shown
+        ],
+        "notes": list(found.notes),
+    }
+
+
+def in_words(match: Match) -> str:
+    """A match block in a line: `namespaces research, ml-*; podSelector debug=anna`."""
+    said = []
+    for name, value in _written(match).items():
+        if name in ("podSelector", "namespaceSelector"):
+            selector = match.pod_selector if name == "podSelector" else match.namespace_selector
+            conditions = compile_selector(selector).conditions if selector else ()
+            value = ", ".join(map(str, conditions)) or "any"
+        elif isinstance(value, list):
+            value = ", ".join(map(str, value))
+        elif isinstance(value, bool):
+            value = str(value).lower()
+        said.append(f"{name} {value}")
+    return "; ".join(said)
+
+
+def _written(match: Match) -> Mapping[str, Any]:
+    written: Mapping[str, Any] = match.model_dump(by_alias=True, exclude_none=True)
+    return written
