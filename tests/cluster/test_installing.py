@@ -93,7 +93,7 @@ def webhook(
     quiet: Installed,
     controller: SandboxController,  # noqa: ARG001  (it makes the certificate)
 ) -> Iterator[Served]:
-    """The webhook, as the Deployment runs it, with the ConfigMap's policies."""
+    """The webhook, as the Deployment runs it."""
     with replica(quiet) as server:
         server.wait_ready()
         yield server
@@ -101,16 +101,13 @@ def webhook(
 
 @contextmanager
 def replica(installed: Installed) -> Iterator[Served]:
-    """One replica, with the Deployment's arguments but for the folder that is mounted."""
-    command, policies, *options = installed.arguments(names.WEBHOOK)
-    assert (command, policies) == ("serve", "--policies=/etc/fairlead/policies")
-    folder = installed.folder / "mounted"
-    (folder / "policies").mkdir(parents=True)
-    mounted = installed.kubectl.json("get", "configmap", names.POLICIES_CONFIG_MAP)
-    for name, text in mounted["data"].items():
-        (folder / "policies" / name).write_text(text)
+    """One replica, with the Deployment's arguments."""
+    command, *options = installed.arguments(names.WEBHOOK)
+    assert command == "serve"
+    folder = installed.folder / "replica"
+    folder.mkdir()
     cluster = ("--kubeconfig", str(installed.account(names.WEBHOOK)))
-    with served(folder, *options, certificate=(), cluster=cluster) as server:
+    with served(folder, *options, policies=(), certificate=(), cluster=cluster) as server:
         yield server
 
 
@@ -173,7 +170,8 @@ def test_the_webhook_serves_with_a_certificate_that_the_api_server_will_trust(
 
     The one thing that is not tried here is the way from the Service to a container.
     """
-    for entry in webhooks(quiet):
+    judging = quiet.kubectl.json("get", "validatingwebhookconfiguration", "fairlead")["webhooks"]
+    for entry in (*webhooks(quiet), *judging):
         with called(webhook, entry) as connection:
             assert connection.version() == "TLSv1.3"
 
@@ -284,5 +282,6 @@ def test_it_is_uninstalled_with_all_runs(
     while room.pods():
         pass
     ours = ("-l", "app.kubernetes.io/part-of=fairlead")
-    kinds = "clusterroles,clusterrolebindings,namespaces,crds,mutatingwebhookconfigurations"
-    assert installed.kubectl.json("get", kinds, *ours)["items"] == []
+    kinds = "clusterroles,clusterrolebindings,namespaces,crds"
+    configurations = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
+    assert installed.kubectl.json("get", f"{kinds},{configurations}", *ours)["items"] == []

@@ -197,6 +197,28 @@ def test_with_policies_pods_of_runs_are_placed(
     assert not (cache / "sandboxes").exists()
 
 
+def test_policies_of_the_sandbox_s_own_are_judged_when_they_are_written(
+    sandbox: Command, cache: Path, tmp_path: Path, kubectl_path: Path
+) -> None:
+    """up --policies-from-cluster begins with those of the folder, whose status is written."""
+    policies = tmp_path / "policies"
+    policies.mkdir()
+    (policies / "policy.yaml").write_text(POLICIES)
+    up = sandbox("up", "--policies-from-cluster", "--policies", str(policies))
+    assert up.returncode == 0, up.stderr
+    assert sandbox.status()["policies"] == "the cluster"
+    kubectl = Kubectl(kubectl_path, cache / "sandboxes" / "default" / "kubeconfig", "default")
+    kubectl("wait", "--for=condition=Accepted", "placementpolicy/to-a-pool", "--timeout=60s")
+    kubectl("run", "placed", "--image=example.invalid/none", "--labels=fairlead.dev/run=one")
+    placed = kubectl.json("get", "pod", "placed")
+    assert placed["spec"]["nodeSelector"] == {"cloud.google.com/gke-nodepool": "on-demand"}
+    wish = "{capacity: [{class: none, mode: Constrain}]}"
+    wrong = POLICIES.partition("spec:")[0] + f"spec: {{overrides: {wish}}}\n"
+    refused = kubectl.run("apply", "-f", "-", stdin=wrong)
+    assert refused.returncode == 1
+    assert "there is no capacity class 'none'" in refused.stderr
+
+
 def test_invalid_policies_are_told_before_anything_is_started(
     sandbox: Command, cache: Path, tmp_path: Path
 ) -> None:

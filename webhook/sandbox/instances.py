@@ -9,6 +9,7 @@ import shutil
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from webhook.errors import SandboxError
 from webhook.sandbox.api import Api
@@ -19,17 +20,19 @@ from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.controller import start_controller
 from webhook.sandbox.modules import KUBERNETES
 from webhook.sandbox.processes import alive, end_recorded, recorded
-from webhook.sandbox.run_api import install_run_api
+from webhook.sandbox.run_api import install_policy_api, install_run_api
 from webhook.sandbox.webhook import start_webhook
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from webhook.sandbox.nodes import Pool
     from webhook.sandbox.progress import Progress
 
 _RECORD: Final = "sandbox.json"
+# What a sandbox is said to have for policies if they are objects of its own.
+_CLUSTER: Final = "the cluster"
 
 
 @dataclass(frozen=True)
@@ -79,19 +82,24 @@ def up(
     policies: Path | None,
     progress: Progress,
     environ: Mapping[str, str] = os.environ,
+    *,
+    objects: Sequence[tuple[str, Mapping[str, Any]]] | None = None,
 ) -> Status:
     """Start the sandbox of this name, where Runs work, and the webhook if it is given policies.
 
-    One that runs already stays as it is; what a broken one has left is cleared away first. Raises
+    With `objects`, paths of collections and policies for them, in their order, these are created,
+    and the webhook takes its policies from there; `policies` is not looked at then. One that runs
+    already stays as it is; what a broken one has left is cleared away first. Raises
     SandboxError if it cannot be started, and then leaves nothing behind, and if one runs already
     with other policies.
     """
+    wanted = _CLUSTER if objects is not None else str(policies.absolute()) if policies else ""
     binaries = obtain_binaries(ALL, progress, environ)
     directory = _directory(name, environ)
     with locked(_lock(environ)):
         before = status(name, environ)
         if before.state == "running":
-            if policies and before.policies != str(policies.absolute()):
+            if wanted and before.policies != wanted:
                 raise SandboxError(
                     f"sandbox {name} runs already, with {before.policies or 'no policies'}: run"
                     f" `fairlead sandbox down --name {name}` first, or take another --name"
@@ -112,16 +120,23 @@ def up(
                     f" Fairlead is tested with {KUBERNETES.version}"
                 )
             own = f"v{version('fairlead')}"
-            if policies:
+            options = ["--no-leader-election"]
+            install_run_api(plane.api)
+            install_policy_api(plane.api)
+            for collection, each in objects or ():
+                plane.api.create(collection, each)
+            if wanted:
                 with progress.step("starting the webhook", about=2):
-                    versions[start_webhook(plane, policies).name] = own
+                    webhook = start_webhook(plane, policies if objects is None else None)
+                versions[webhook.name] = own
+                if objects is not None:
+                    options.append(f"--webhook-replica={urlsplit(webhook.health_url).netloc}")
             with progress.step("starting the controller", about=2):
-                install_run_api(plane.api)
-                controller = start_controller(plane, options=("--no-leader-election",))
+                controller = start_controller(plane, options=options)
                 versions[controller.name] = own
             record = {
                 "ports": plane.layout.ports,
-                "policies": str(policies.absolute()) if policies else "",
+                "policies": wanted,
                 "versions": versions,
             }
             (directory / _RECORD).write_text(json.dumps(record))

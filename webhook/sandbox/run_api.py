@@ -1,9 +1,10 @@
-"""Makes the sandbox's API server serve Runs."""
+"""Makes the sandbox's API server serve Runs, and policies."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from webhook.policy.crd.definitions import custom_resource_definitions
 from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.definition import install_definition
 
@@ -17,3 +18,9 @@ def install_run_api(api: Api, patience: float = 30) -> None:
     Raises SandboxError if it is refused, or there already, or not established in time.
     """
     install_definition(api, custom_resource_definition(), patience)
+
+
+def install_policy_api(api: Api, patience: float = 30) -> None:
+    """The same for every kind that policies are written in."""
+    for definition in custom_resource_definitions().values():
+        install_definition(api, definition, patience)
