@@ -28,12 +28,20 @@ if TYPE_CHECKING:
     help="Look for pods without a stamp here only, and try a pod here. May be repeated. Default: "
     "every namespace; the pod is tried in default.",
 )
+@click.option(
+    "--check",
+    "checks",
+    multiple=True,
+    metavar="NAME",
+    help="Only this check's findings, such as 'unplaced pods'. May be repeated. Default: all.",
+)
 @cluster_options
 @output_option()
 @click.pass_context
 def command(
     ctx: click.Context,
     namespaces: tuple[str, ...],
+    checks: tuple[str, ...],
     kubeconfig: Path | None,
     context: str,
     output: str,
@@ -50,6 +58,7 @@ def command(
     Examples:
       fairlead doctor
       fairlead doctor -n research -n team-a
+      fairlead doctor --check 'unplaced pods'
       fairlead doctor -o json | jq '.findings[] | select(.severity == "error")'
 
     \b
@@ -59,8 +68,15 @@ def command(
       2  wrong usage
     """
     from webhook.cli import doctor_text
+    from webhook.installation.doctor.diagnose import CHECKS
 
+    known = [check.name for check in CHECKS]
+    for name in checks:
+        if name not in known:
+            raise click.UsageError(f"--check {name!r} is none of {', '.join(known)}")
     outcomes = asyncio.run(_run(namespaces, kubeconfig, context))
+    if checks and outcomes[0].name in known:
+        outcomes = [each for each in outcomes if each.name in checks]
     if output == "json":
         document = doctor_text.document(outcomes)
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
