@@ -75,10 +75,14 @@ def test_with_nodes_it_says_what_leaves_none(files: Files) -> None:
     result = files.run(lost, files.folder / "policies.yaml", "--nodes", files.folder / "nodes.yaml")
     assert result.exit_code == 1
     lines = result.stdout.splitlines()
-    assert lines[0] == (
-        f"{lost}:4:41: spec.overrides.nodeSelector.pool: pool=nowhere leaves none of the 3 nodes"
-    )
-    assert lines[2:6] == [
+    place = f"{lost}:4:41:"
+    field = f"{lost}:4:41: {{}}spec.overrides.nodeSelector.pool:"
+    beside = "is dropped from pods that policy 'workers-on-spot' matches too: no node meets both"
+    assert lines[:2] == [
+        f"{field.format('warning: ')} {beside}",
+        f"{field.format('')} pool=nowhere leaves none of the 3 nodes",
+    ]
+    assert lines[3:7] == [
         "        of 3 nodes       chosen  tolerated",
         "class   spot                  2          2",
         "policy  workers-on-spot       2          2",
@@ -141,3 +145,15 @@ def test_what_is_no_node_is_named(files: Files) -> None:
         result = files.run(path, "--nodes", nodes)
         assert isinstance(result.exception, UnreadableInput)
         assert said in str(result.exception)
+
+
+def test_what_policies_mean_beside_each_other_is_told_at_its_place(tmp_path: Path) -> None:
+    """With line and column, as a warning; --strict fails for it."""
+    files = Files(tmp_path, command)
+    first = policy("first", "priority: 1, overrides: {schedulerName: own}")
+    second = policy("second", "overrides: {schedulerName: other}")
+    path = files.write("both.yaml", f"{first}---\n{second}")
+    result = files.run(path)
+    assert result.exit_code == 0
+    assert "warning: spec.overrides.schedulerName: no pod gets it: policy 'first'" in result.stdout
+    assert files.run(path, "--strict").exit_code == 1

@@ -16,6 +16,7 @@ from webhook.policy.feasibility import feasibility
 from webhook.policy.findings import Finding
 from webhook.policy.load import compiled
 from webhook.policy.objects import Objects
+from webhook.policy.together.warnings import of_documents
 from webhook.server.folder import read_folder
 
 if TYPE_CHECKING:
@@ -110,7 +111,9 @@ def check(given: Given, now: datetime) -> Checked | None:
         return Checked(given.places, found, None, None)
     if not policies.policies and not policies.classes and not policies.exceptions:
         return None
-    warnings = tuple(sorted([*warnings, *of_time(given.documents.documents, now)]))
+    documents = given.documents.documents
+    beside = of_documents(documents, policies.classes)
+    warnings = tuple(sorted([*warnings, *of_time(documents, now), *beside]))
     if given.nodes is None:
         return Checked(given.places, warnings, policies, None)
     feasible = feasibility(policies, given.nodes)

@@ -57,6 +57,13 @@ def classes_of(model: PlacementPolicy) -> list[str]:
     return list(dict.fromkeys(wish.class_name for wish in wishes))
 
 
+def of_documents(
+    documents: Sequence[Document], classes: Mapping[str, CapacityClass]
+) -> list[Finding]:
+    """All that is to be said of a set's policies beside each other; its classes are compiled."""
+    return warnings(Memory().policies(documents, classes))
+
+
 def warnings(policies: Sequence[Policy]) -> list[Finding]:
     """All that is to be said of the policies, given in their order."""
     return _of(policies, policies, MOST_PAIRS)

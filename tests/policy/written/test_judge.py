@@ -1,0 +1,302 @@
+"""A write is judged as a change of the whole set: what it brings, and nothing that was there."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.policy.test_objects import objects
+from webhook import names
+from webhook.errors import InvalidDocuments
+from webhook.placement.nodes import Node
+from webhook.policy.objects import load_objects
+from webhook.policy.written.judge import Judge
+from webhook.policy.written.write import Judgement, Write
+
+Json = dict[str, Any]
+RESOURCES = {
+    names.POLICY_KIND: names.PLACEMENT_POLICIES,
+    names.CLASS_KIND: names.CAPACITY_CLASSES,
+    names.EXCEPTION_KIND: names.PLACEMENT_EXCEPTIONS,
+}
+
+
+def stored(kind: str, name: str, **spec: Any) -> Json:
+    """An object."""
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def policy(name: str, **spec: Any) -> Json:
+    """A policy."""
+    return stored(names.POLICY_KIND, name, **spec)
+
+
+def wish(of: str, name: str = "wish", mode: str = "Prefer") -> Json:
+    """A policy that wants something of a class."""
+    return policy(name, overrides={"capacity": [{"class": of, "mode": mode}]})
+
+
+def shaped(name: str, **labels: str) -> Json:
+    """A class by labels."""
+    return stored(names.CLASS_KIND, name, nodes=[{"labels": labels}])
+
+
+def place(of: Json) -> str:
+    """Where the object stands."""
+    return f"{RESOURCES[of['kind']]}/{of['metadata']['name']}"
+
+
+def texts(*of: Json) -> dict[str, bytes]:
+    """All of them, by place."""
+    return {place(each): orjson.dumps(each) for each in of}
+
+
+def judge(there: list[Json], new: Json | None, old: Json | None = None, **more: Any) -> Judgement:
+    """The judgement of a creation, an update or a deletion."""
+    seen = new or old
+    assert seen is not None
+    old = old or next((each for each in there if place(each) == place(seen)), None)
+    old_text, new_text = (None if each is None else orjson.dumps(each) for each in (old, new))
+    return Judge().judge(texts(*there), Write(place(seen), old_text, new_text), **more)
+
+
+SPOT, ON_DEMAND = (
+    shaped("spot", lifecycle="spot"),
+    stored(names.CLASS_KIND, "on-demand", complementOf="spot"),
+)
+EVERYTHING = [
+    {"matchExpressions": [{"key": "a", "operator": operator}]}
+    for operator in ("Exists", "DoesNotExist")
+]
+READS = policy(
+    "reads", match={"podSelector": {"matchLabels": {"team": "a"}}}, defaults={"schedulerName": "x"}
+)
+WRITES = policy("writes", overrides={"labels": {"team": "a"}})
+MARKS = policy("marks", overrides={"labels": {names.RUN: "mine"}})
+
+
+@pytest.mark.parametrize(
+    ("there", "new", "part"),
+    [
+        ([SPOT], wish("spt"), "no capacity class 'spt' (classes: spot); did you mean 'spot'?"),
+        ([], wish("spot"), "(classes: none is defined); create the class first"),
+        ([], ON_DEMAND, "spec.complementOf: there is no capacity class 'spot'"),
+        ([SPOT, ON_DEMAND], stored(names.CLASS_KIND, "x", complementOf="on-demand"), "itself"),
+        ([], stored(names.CLASS_KIND, "all", nodes=EVERYTHING), "together admit every node"),
+        ([READS], WRITES, "policy reads (spec.match.podSelector) reads it"),
+        ([WRITES], READS, "policy 'writes': spec.overrides.labels.team: no policy may write"),
+        ([], policy("p", spec={"x": 1}), "spec: needs at least one of defaults"),
+        ([SPOT, wish("spot")], stored(names.CLASS_KIND, "spot", nodes=EVERYTHING), "every node"),
+    ],
+)
+def test_what_only_the_whole_set_knows_is_refused(there: list[Json], new: Json, part: str) -> None:
+    """With where, what, and the cure."""
+    found = judge(there, new)
+    assert part in "\n".join(found.refusals)
+    assert not found.warnings
+
+
+def test_a_class_that_is_named_is_not_deleted() -> None:
+    """All who name it are told in one line, five by name."""
+    wishes = [wish("spot", f"w{at}") for at in range(6)]
+    (line,) = judge([SPOT, ON_DEMAND, *wishes], None, SPOT).refusals
+    assert line == (
+        "class 'spot' is named by class 'on-demand', policy 'w0', policy 'w1', policy 'w2', policy "
+        "'w3' and 2 more (capacityclasses/on-demand: spec.complementOf): change or delete those "
+        "first"
+    )
+    assert judge([SPOT, wish("spot"), shaped("other", a="b")], None, shaped("other", a="b")) == (
+        Judgement()
+    )
+    assert judge([SPOT, ON_DEMAND], None, ON_DEMAND) == Judgement()
+
+
+def test_no_more_errors_are_told_than_somebody_reads() -> None:
+    """And their number."""
+    wishes = [{"class": f"c{at}", "mode": "Allow"} for at in range(30)]
+    refusals = judge([], policy("p", overrides={"capacity": wishes})).refusals
+    assert len(refusals) == 21
+    assert refusals[-1] == "and 10 more errors"
+
+
+@pytest.mark.parametrize(
+    ("there", "new"),
+    [
+        ([wish("gone")], policy("other", defaults={"schedulerName": "x"})),
+        ([wish("gone")], SPOT),
+        ([wish("gone")], shaped("gone", a="b")),
+        ([wish("gone", "a"), wish("gone", "b")], shaped("spot", a="b")),
+        ([READS, WRITES], policy("reads", defaults={"schedulerName": "y"})),
+        ([READS, WRITES], policy("more", **{**READS["spec"], "priority": 5})),
+        ([stored(names.CLASS_KIND, "all", nodes=EVERYTHING)], wish("all")),
+    ],
+)
+def test_what_was_wrong_before_refuses_nobody(there: list[Json], new: Json) -> None:
+    """Neither who mends it nor who has nothing to do with it."""
+    assert judge(there, new).refusals == ()
+
+
+def test_errors_may_be_mended_one_after_the_other() -> None:
+    """Of two unknown classes one may go first, and the other may move up; a third may not come."""
+    wishes = [{"class": each, "mode": "Allow"} for each in ("one", "two")]
+    broken = policy("p", overrides={"capacity": wishes})
+    assert judge([broken], policy("p", overrides={"capacity": wishes[1:]})).refusals == ()
+    worse = [{"class": "three", "mode": "Allow"}, *wishes]
+    (line,) = judge([broken], policy("p", overrides={"capacity": worse})).refusals
+    assert "'three'" in line
+
+
+def test_who_reads_a_label_may_go_while_another_reads_it() -> None:
+    """The message then names the other one, and the error is no new one."""
+    more = policy("zreads", **READS["spec"])
+    assert judge([READS, more, WRITES], None, READS).refusals == ()
+
+
+@pytest.mark.parametrize("metadata", [{"labels": {"a": "b"}}, {"deletionTimestamp": "now"}])
+def test_what_says_nothing_new_is_not_judged(metadata: Json) -> None:
+    """Whatever is wrong with it: labels, finalizers and a deletion are no change of the set."""
+    old = wish("gone")
+    new = {**old, "metadata": {**old["metadata"], **metadata}, "status": {"podsDecided": 3}}
+    assert judge([old], new, old) == Judgement()
+
+
+def test_the_object_as_it_is_stored_counts_and_not_what_a_watch_knew() -> None:
+    """An update is a change of what the API server has."""
+    (line,) = judge([wish("gone")], wish("gone"), wish("spot", mode="Allow")).refusals
+    assert "'gone'" in line
+
+
+def test_warnings_are_those_that_the_write_brings() -> None:
+    """Once; in one line for all of which the same is to be said, the others by name."""
+    wide = {"tolerations": [{"operator": "Exists"}]}
+    first = policy("first", defaults=wide)
+    (line,) = judge([], first).warnings
+    assert line.startswith("spec.defaults.tolerations[0]: tolerates every taint")
+    assert judge([first], policy("first", description="x", defaults=wide)).warnings == ()
+    others = [policy(f"p{at}", overrides={"schedulerName": f"s{at}"}) for at in range(5)]
+    (line,) = judge(others, policy("a", requirements={"schedulerName": "own"})).warnings
+    assert line == (
+        "policy 'p0', policy 'p1', policy 'p2' and 2 more: spec.overrides.schedulerName: no pod "
+        "gets it: policy 'a': requirements always decide it first"
+    )
+
+
+def test_a_class_that_changes_can_set_policies_against_each_other() -> None:
+    """Told to whoever changes the class, of those who name it or what is not of it."""
+    there = [
+        SPOT,
+        ON_DEMAND,
+        policy("a", requirements={"capacity": [{"class": "on-demand", "mode": "Constrain"}]}),
+        policy("b", requirements={"nodeSelector": {"pool": "x"}}),
+    ]
+    (line,) = judge(there, shaped("spot", pool="x")).warnings
+    assert line == (
+        "policy 'b': spec.requirements.nodeSelector.pool: contradicts what policy 'a' requires: a "
+        "pod that both match is rejected"
+    )
+
+
+def test_a_class_without_nodes_is_told_where_nodes_are_known() -> None:
+    """To who writes it, and to who sends pods there; not if its nodes are made on demand."""
+    nodes = [Node("n", {"lifecycle": "own"}, ())]
+    what = "none of the 1 nodes is of class 'spot' at this moment"
+    assert judge([], SPOT, nodes=nodes).warnings == (f"spec: {what}",)
+    constrained = wish("spot", mode="Constrain")
+    found = judge([SPOT], constrained, nodes=nodes).warnings
+    assert found == (f"spec.overrides.capacity[0].class: {what}",)
+    again = {**constrained, "spec": {**constrained["spec"], "priority": 7}}
+    assert judge([SPOT, constrained], again, nodes=nodes).warnings == ()
+    for quiet in (
+        judge([], SPOT, nodes=()),
+        judge([], SPOT),
+        judge([SPOT], wish("spot"), nodes=nodes),
+        judge([], shaped("own", lifecycle="own"), nodes=nodes),
+        judge([], {**SPOT, "spec": {**SPOT["spec"], "autoscaled": True}}, nodes=nodes),
+        judge([SPOT], None, SPOT, nodes=nodes),
+    ):
+        assert quiet == Judgement()
+
+
+def test_an_exception_is_judged_with_the_time() -> None:
+    """One that has ended, and one to a policy that there is not, are warned of."""
+    until = "2026-01-01T00:00:00Z"
+    exception = stored(
+        names.EXCEPTION_KIND, "x", policies=["p"], match={"namespaces": ["a"]}, until=until,
+        reason="debugging",
+    )  # fmt: skip
+    now = datetime(2026, 2, 1, tzinfo=UTC)
+    found = judge([], exception, now=now)
+    assert not found.refusals
+    assert any("has ended" in line for line in found.warnings)
+    assert any("there is no policy 'p'" in line for line in found.warnings)
+    (line,) = judge([policy("p", defaults={"schedulerName": "x"}), exception], None,
+                    policy("p", defaults={"schedulerName": "x"}), now=now).warnings  # fmt: skip
+    assert line.startswith("exception 'x': spec.policies[0]: there is no policy 'p'")
+
+
+CLASS_NAMES = ("a", "b", "c")
+classes = st.builds(
+    lambda name, other, shapes: (
+        stored(names.CLASS_KIND, name, complementOf=other)
+        if other and other != name
+        else stored(names.CLASS_KIND, name, nodes=shapes)
+    ),
+    st.sampled_from(CLASS_NAMES),
+    st.sampled_from((None, *CLASS_NAMES)),
+    st.sampled_from([[{"labels": {"k": "v"}}], EVERYTHING]),
+)
+wishing = st.builds(wish, st.sampled_from(CLASS_NAMES), st.sampled_from(["p", "q"]))
+labelled = st.sampled_from([READS, WRITES, MARKS])
+written = st.one_of(classes, wishing, labelled)
+
+
+def good(there: dict[str, bytes]) -> bool:
+    """Whether the set compiles."""
+    try:
+        load_objects(there)
+    except InvalidDocuments:
+        return False
+    return True
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(written, st.booleans()), max_size=8))
+def test_a_good_set_stays_good_whatever_is_written(writes: list[tuple[Json, bool]]) -> None:
+    """If the judge lets pass only what it does not refuse; and it refuses nothing that is good."""
+    there: dict[str, bytes] = {}
+    judging = Judge()
+    for new, deletes in writes:
+        write = Write(place(new), there.get(place(new)), None if deletes else orjson.dumps(new))
+        after = write.after(there)
+        if judging.judge(there, write).refusals:
+            assert not good(after)
+        else:
+            assert good(after)
+            there = after
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(written, max_size=5), st.data())
+def test_any_set_can_be_taken_apart_policies_first(start: list[Json], data: st.DataObject) -> None:
+    """However wrong it is: nobody is ever locked out."""
+    there = texts(*start)
+    judging = Judge()
+    policies = [each for each in there if each.startswith(names.PLACEMENT_POLICIES)]
+    for at in data.draw(st.permutations(policies)):
+        assert judging.judge(there, Write(at, there[at], None)).refusals == ()
+        there.pop(at)
+    while there:
+        free = [at for at in there if not judging.judge(there, Write(at, there[at], None)).refusals]
+        assert free
+        there.pop(free[0])
+    assert objects() == {}
