@@ -49,6 +49,9 @@ class Cluster:
     def subscribe(self, listener: Callable[[Change[Stored]], None]) -> None:
         self.listeners.append(listener)
 
+    async def wait_synced(self) -> None:
+        """All is known."""
+
     def all(self) -> dict[str, Stored]:
         found = (stored(names.PLACEMENT_POLICIES, each) for each in self.raw.values())
         return {each.seen.place: each for each in found}
