@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import PurePath
 
 import click
 
@@ -67,8 +68,13 @@ def fairlead() -> None:
 
 def main() -> None:
     """Run the command line. Exit codes: 0 done, 1 findings or failure, 2 wrong usage."""
+    # kubectl finds its plugins by their names; help then shows how one was called.
+    plugin = PurePath(sys.argv[0]).name.startswith("kubectl-")
     try:
-        fairlead(prog_name="fairlead")
+        fairlead(
+            prog_name="kubectl fairlead" if plugin else "fairlead",
+            complete_var="_FAIRLEAD_COMPLETE",
+        )
     except FairleadError as error:
         click.secho("error: ", fg="red", bold=True, nl=False, err=True)
         click.echo(harmless(str(error)), err=True)

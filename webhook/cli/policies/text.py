@@ -86,7 +86,7 @@ def replicas(gathered: Gathered) -> Iterator[str]:
         yield click.style(f"{word} the same set{which}", fg="green")
         return
     sets = len(set(found.hashes))
-    text = "no replica runs" if not found.hashes else f"{sets} sets are served"
+    text = "1 set is served" if sets == 1 else f"{sets or 'no'} sets are served"
     if found.expected:
         text += f", and {gathered.source} has {found.expected} now"
     yield click.style(text, fg="red") + "; a write takes a moment: ask again, then fairlead doctor"

@@ -1,0 +1,48 @@
+"""Fields go by the names that people, stamps and traces give them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.comparison.worlds import policies
+from tests.policy_tests.writing import policy
+from webhook.cli.live.fields import field_path, is_within, says_of, touched
+
+SPOT = policies(policy("spots", "overrides: {capacity: [{class: spot, mode: Allow}]}"))
+
+
+@pytest.mark.parametrize(
+    ("said", "path"),
+    [
+        ("tolerations", "tolerations"),
+        ("nodeSelector.pool", "nodeSelector[pool]"),
+        ("spec.nodeSelector.cloud.google.com/pool", "nodeSelector[cloud.google.com/pool]"),
+        ("metadata.labels.app", "labels[app]"),
+        ("tolerations[nvidia.com/gpu]", "tolerations[nvidia.com/gpu]"),
+        ("affinity.nodeAffinity.required", "affinity.nodeAffinity.required"),
+    ],
+)
+def test_a_path_may_be_written_as_in_a_pod(said: str, path: str) -> None:
+    """Keys with dots and slashes are one step."""
+    assert field_path(said) == path
+
+
+def test_a_field_is_within_itself_and_what_holds_it() -> None:
+    """And not within what only begins alike."""
+    assert is_within("tolerations[gpu]", "tolerations")
+    assert is_within("affinity.nodeAffinity.required", "affinity")
+    assert not is_within("nodeSelector[pool-2]", "nodeSelector[pool]")
+
+
+def test_a_capacity_class_has_a_say_in_tolerations_and_node_affinity() -> None:
+    """In those of its own taints."""
+    (wish,) = SPOT.policies[0].wishes
+    for path, says in (
+        ("tolerations", True),
+        ("tolerations[spot]", True),
+        ("tolerations[gpu]", False),
+        ("affinity", True),
+        ("nodeSelector", False),
+    ):
+        assert touched("capacity[spot]", path, SPOT) is says
+        assert says_of(wish, path) is says

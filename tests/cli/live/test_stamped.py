@@ -1,0 +1,41 @@
+"""What a live pod's stamp says, whoever wrote it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from webhook import names
+from webhook.cli.live.stamped import Stamp, read
+from webhook.workloads.object import Object
+
+
+def pod(stamp: object) -> Object:
+    """A pod with this text as its stamp."""
+    text = stamp if isinstance(stamp, str) else json.dumps(stamp)
+    metadata = {"name": "p", "annotations": {names.PLACEMENT: text}}
+    return Object("cluster", {"apiVersion": "v1", "kind": "Pod", "metadata": metadata})
+
+
+def test_a_stamp_credits_fields_to_policies() -> None:
+    """With the set's hash; or it says why the pod was left alone."""
+    whole = {"set": "12ab", "policies": {"spot": ["capacity[spot]"], "none": []}}
+    assert read(pod(whole)) == Stamp("12ab", {"spot": ["capacity[spot]"], "none": []}, "", whole)
+    left = read(pod({"set": "12ab", "leftAlone": "bound"}))
+    assert left is not None
+    assert (left.left_alone, left.policies) == ("bound", {})
+
+
+@pytest.mark.parametrize("text", ["", "no JSON", "[]", "3"])
+def test_what_is_no_stamp_counts_as_none(text: str) -> None:
+    """Anybody who writes pods may write there."""
+    assert read(pod(text)) is None
+
+
+def test_what_would_steer_a_terminal_is_shown_instead() -> None:
+    """Names and fields are printed."""
+    found = read(pod({"set": "\x1b[2J", "policies": {"a\x1b]": ["b\x07"], "c": "no list"}}))
+    assert found is not None
+    assert found.set_hash == "\\x1b[2J"
+    assert found.policies == {"a\\x1b]": ["b\\x07"]}

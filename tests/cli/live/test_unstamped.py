@@ -1,0 +1,59 @@
+"""Why a pod has no stamp, by what is known of the webhook's configuration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from webhook import names
+from webhook.cli.live.unstamped import why
+from webhook.workloads.object import Object
+
+POD = Object(
+    "cluster",
+    {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "p",
+            "namespace": "research",
+            "labels": {names.RUN: "r"},
+            "creationTimestamp": "2026-11-22T08:00:00Z",
+        },
+    },
+)
+ENTRY: dict[str, Any] = {
+    "objectSelector": {"matchExpressions": [{"key": names.RUN, "operator": "Exists"}]}
+}
+
+
+def configuration(
+    since: str = "2026-11-01T08:00:00Z", entry: Any = ENTRY, **annotations: str
+) -> dict[str, Any]:
+    """A webhook configuration of one entry."""
+    metadata = {"creationTimestamp": since, "annotations": annotations}
+    return {"metadata": metadata, "webhooks": [entry]}
+
+
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [
+        (None, "fairlead doctor tells"),
+        ({}, "Fairlead is not installed"),
+        (configuration("2026-11-22T09:00:00Z"), "created before Fairlead was installed"),
+        (
+            configuration(entry={"namespaceSelector": {"matchLabels": {"place": "all"}}}),
+            "no pod of the namespace research is sent",
+        ),
+        (
+            configuration(entry={"objectSelector": {"matchLabels": {"x": "y"}}}),
+            "pods with its labels are not sent",
+        ),
+        (configuration(**{names.DISABLED_UNTIL: "soon"}), "is disabled until soon"),
+        (configuration(), "did not answer when it was created"),
+    ],
+)
+def test_the_most_likely_reason_is_told(seen: Any, said: str) -> None:
+    """Each of them has its own."""
+    assert said in why(POD, {}, seen)

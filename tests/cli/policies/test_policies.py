@@ -1,0 +1,251 @@
+"""What is told of a cluster's policies, of all that an API server says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from tests.kube.fake_api import Answer, Request, client_of, fake_api
+from webhook import names
+from webhook.admission.stamp import HASH_LENGTH
+from webhook.cli.policies import document, summary, text
+from webhook.cli.policies.gathered import Gathered
+from webhook.cli.policies.pods import NoSuchPolicy, pods_of
+from webhook.cli.policies.reading import gather
+from webhook.policy.objects import load_objects
+
+Json = dict[str, Any]
+GROUP = "/apis/fairlead.dev/v1alpha1"
+SYSTEM = f"/api/v1/namespaces/{names.NAMESPACE}/pods"
+WEBHOOK = "app.kubernetes.io/name=fairlead,app.kubernetes.io/component=webhook"
+
+
+def policy(name: str, status: Json | None = None, **spec: object) -> Json:
+    """A policy of the cluster."""
+    return {
+        "metadata": {"name": name},
+        "spec": {"defaults": {"nodeSelector": {"a": "b"}}, **spec},
+        "status": status or {},
+    }
+
+
+def pod(name: str, role: str, *stamped: str, run: bool = True) -> Json:
+    """A live pod of a run."""
+    stamp = json.dumps({"set": "x", "policies": {policy: [] for policy in stamped}})
+    labels = {names.RUN: "r", names.ROLE: role} if run else {}
+    annotations = {names.PLACEMENT: stamp} if stamped else {}
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "research",
+            "labels": labels,
+            "annotations": annotations,
+        },
+        "spec": {"containers": [{"name": "main"}]},
+    }
+
+
+POLICIES = (
+    policy("workers", match={"roles": ["worker"]}, priority=5),
+    policy("notebooks", match={"kinds": ["notebook"]}),
+    policy(
+        "counted",
+        {
+            "since": "2026-11-01T00:00:00Z",
+            "podsDecided": 7,
+            "lastMatch": "2026-11-02T00:00:00Z",
+            "conditions": [{"type": "Accepted", "status": "False", "message": "wrong somewhere"}],
+            "servedHashes": [{"replica": "seen-0", "hash": "0123456789abcdef"}],
+        },
+        match={"kinds": ["build"]},
+    ),
+)
+PODS = (
+    pod("w-0", "worker", "workers"),
+    pod("w-1", "worker"),
+    pod("p-0", "ps", "workers", "gone"),
+    pod("other", "worker", run=False),
+)
+
+
+def the_hash(policies: Sequence[Json] = POLICIES) -> str:
+    """The hash of these policies, as stamps have it."""
+    objects = {
+        f"placementpolicies/{each['metadata']['name']}": json.dumps(
+            {**each, "apiVersion": names.API_VERSION, "kind": "PlacementPolicy", "status": None}
+        ).encode()
+        for each in policies
+    }
+    return load_objects(objects).policies.hash[:HASH_LENGTH]
+
+
+def metrics(digest: str, **decided: int) -> str:
+    """What a replica says."""
+    counts = [
+        f'fairlead_decisions_total{{policy="{name}",result="placed"}} {count}'
+        for name, count in decided.items()
+    ]
+    lines = [
+        f'fairlead_policy_set_info{{hash="{digest}"}} 1',
+        "process_start_time_seconds 1793606400",
+        *counts,
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def gathered(
+    folder: Path,
+    replicas: dict[str, str] | None = None,
+    policies: Sequence[Json] = POLICIES,
+    arguments: Sequence[str] = ("--policies-from-cluster",),
+) -> Gathered:
+    """All that is read of an API server with these replicas."""
+    known: dict[str, Sequence[Json]] = {
+        f"{GROUP}/placementpolicies": policies,
+        f"{GROUP}/capacityclasses": (),
+        f"{GROUP}/placementexceptions": (),
+        "/api/v1/namespaces": ({"metadata": {"name": "research"}},),
+        "/apis/scheduling.k8s.io/v1/priorityclasses": (),
+        "/api/v1/pods": PODS,
+        SYSTEM: [
+            {
+                "metadata": {"name": name, "uid": name},
+                "spec": {"containers": [{"ports": [{"name": "health", "containerPort": 8081}]}]},
+                "status": {"phase": "Running", "podIP": "10.0.0.1"},
+            }
+            for name in replicas or ()
+        ],
+    }
+    deployment = {"spec": {"template": {"spec": {"containers": [{"args": list(arguments)}]}}}}
+
+    async def handle(request: Request, answer: Answer) -> None:
+        if request.path in known:
+            items = known[request.path]
+            await answer.json({"metadata": {"resourceVersion": "1"}, "items": list(items)})
+        elif request.path.endswith("/proxy/metrics"):
+            name = request.path.removeprefix(f"{SYSTEM}/").partition(":")[0]
+            await answer.raw((replicas or {})[name].encode())
+        elif "/deployments/" in request.path:
+            await answer.json(deployment)
+        elif request.path == "/apis":
+            await answer.json({"groups": []})
+        elif request.path == "/api/v1":
+            await answer.json({"resources": []})
+        else:
+            await answer.status(404, "NotFound", request.path)
+
+    async def run() -> Gathered:
+        async with fake_api(handle) as api, client_of(api, folder) as client:
+            return await gather(client, (), "", pods=True)
+
+    return asyncio.run(run())
+
+
+def plain(lines: Sequence[str]) -> list[str]:
+    """With single blanks."""
+    return [" ".join(line.split()) for line in lines]
+
+
+def test_policies_are_listed_in_the_order_in_which_they_win(tmp_path: Path) -> None:
+    """With what matches now, and what is counted: by the status, else by replicas."""
+    found = gathered(tmp_path, {"r-0": metrics(the_hash(), workers=3), "r-1": metrics(the_hash())})
+    lines = plain(list(text.listed(found)))
+    assert lines[0] == (
+        f"set {the_hash()} of the cluster: 3 policies, 0 classes; "
+        "2 replicas of the webhook serve it"
+    )
+    assert lines[2:6] == [
+        "PRIORITY POLICY ENFORCED PODS WORKLOADS MATCHED LAST FOR",
+        "5 workers everywhere 2 0 3 never roles worker",
+        "0 counted everywhere 0 0 7 2026-11-02T00:00:00Z kinds build",
+        "0 notebooks everywhere 0 0 0 never kinds notebook",
+    ]
+    assert click.unstyle(lines[7]) == "counted is not accepted: wrong somewhere"
+    assert [
+        each["accepted"] for each in document.document(found, summary.rows(found))["policies"]
+    ] == [
+        None,
+        False,
+        None,
+    ]
+
+
+def test_a_policys_pods_are_those_that_it_touched_and_those_that_it_would(tmp_path: Path) -> None:
+    """By stamp and by a match now; a policy that is gone still has those that it touched."""
+    found = gathered(tmp_path)
+    told = document.pods(pods_of(found, "workers"))
+    assert [each["name"] for each in told["touches"]] == ["w-0"]
+    assert [each["name"] for each in told["would"]] == ["w-1"]
+    (no_more,) = told["noMore"]
+    assert (no_more["name"], no_more["why"]) == ("p-0", "match.roles: ps is none of worker")
+    assert "1 research p-0: match.roles: ps is none of worker" in " ".join(
+        plain(list(text.pods(pods_of(found, "workers"))))
+    )
+    (gone,) = document.pods(pods_of(found, "gone"))["noMore"]
+    assert gone["why"] == "no policy of that name is in force any more"
+    with pytest.raises(NoSuchPolicy, match="did you mean workers"):
+        pods_of(found, "worker")
+
+
+def test_what_never_matched_is_told_with_the_time_since_when_that_is_known(tmp_path: Path) -> None:
+    """The latest of all times from which is counted; unknown if nobody counts."""
+    counted = gathered(tmp_path, {"r-0": metrics(the_hash())})
+    assert [row.name for row in summary.rows(counted) if row.never] == ["notebooks"]
+    (said, *_) = text.never(counted)
+    assert said == ("1 of 3 policies matched nothing that is known, since 2026-11-02T08:00:00Z:")
+    (unknown, *_) = text.never(gathered(tmp_path))
+    assert unknown.endswith("but what was before is not known:")
+
+
+@pytest.mark.parametrize(
+    ("sets", "same", "said"),
+    [
+        (["", ""], True, "all 2 replicas serve the same set, that of the cluster"),
+        (["", "f" * 64], False, "2 sets are served, and the cluster has "),
+        (["f" * 64, "f" * 64], False, "1 set is served, and the cluster has "),
+    ],
+)
+def test_replicas_are_held_against_the_clusters_objects(
+    tmp_path: Path, sets: list[str], same: bool, said: str
+) -> None:
+    """And against each other."""
+    replicas = {f"r-{at}": metrics(each or the_hash()) for at, each in enumerate(sets)}
+    found = gathered(tmp_path, replicas)
+    skew = summary.skew(found)
+    assert skew is not None
+    assert skew.same is same
+    assert said in [*text.replicas(found)][-1]
+
+
+def test_a_webhook_that_serves_files_is_not_held_against_objects(tmp_path: Path) -> None:
+    """Its replicas are held against each other alone."""
+    replicas = {name: metrics("f" * 64) for name in ("a", "b")}
+    found = gathered(tmp_path, replicas, arguments=("--policies=/policies",))
+    skew = summary.skew(found)
+    assert skew is not None
+    assert skew.same
+    assert "(the cluster)" not in "\n".join(text.replicas(found))
+
+
+def test_where_replicas_cannot_be_asked_the_statuses_tell(tmp_path: Path) -> None:
+    """What the controller saw last; the reason is noted."""
+    found = gathered(tmp_path)
+    assert [tuple(each) for each in found.served or ()] == [("seen-0", "0123456789abcdef")]
+    assert "no replica of the webhook runs" in found.notes[0]
+    assert "as the controller saw it last" in found.notes[1]
+
+
+def test_policies_that_are_no_set_are_told_as_such(tmp_path: Path) -> None:
+    """With everything that is wrong; the last good set is in force then."""
+    wrong = policy("wrong", overrides={"capacity": [{"class": "absent", "mode": "Allow"}]})
+    found = gathered(tmp_path, policies=(*POLICIES, wrong))
+    assert found.policies is None
+    lines = list(text.wrong(found))
+    assert "the policies are no set" in lines[0]
+    assert "placementpolicies/wrong" in lines[1]
