@@ -14,6 +14,7 @@ from tests.cluster.policy_rule_cases import a_class, a_policy, path_of
 from tests.cluster.tables import columns
 from webhook import names
 from webhook.policy.crd import RESOURCES
+from webhook.policy.exception_model import ExceptionSpec
 from webhook.policy.model import KNOWN, CapacityClassSpec, PolicySpec
 from webhook.policy.status_model import PolicyStatus
 from webhook.sandbox.control_plane import ControlPlane
@@ -134,6 +135,7 @@ def test_kubectl_explain_tells_what_a_class_is(cluster_kubectl: Kubectl) -> None
     [
         *(f"pp.spec.{field}" for field in PolicySpec.outer_names()),
         *(f"cc.spec.{field}" for field in CapacityClassSpec.outer_names()),
+        *(f"pe.spec.{field}" for field in ExceptionSpec.outer_names()),
         *(f"pp.status.{field}" for field in STATUS),
     ],
 )

@@ -1,0 +1,162 @@
+"""Exceptions in a real cluster: a pod passes while one is in force, and is refused after it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.cluster.manifests import Json, pod
+from tests.cluster.policy_rule_cases import an_exception, an_object, path_of
+from tests.cluster.rooms import NewNamespace, Room, Running, is_stamped, stamp
+from tests.cluster.tables import columns
+from webhook import names
+from webhook.cli import fairlead
+from webhook.policy.crd import RESOURCES
+from webhook.run.times import to_second
+from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.webhook import start_webhook, stop_webhook
+
+pytest_plugins = ["tests.cluster.policy_fixtures", "tests.cluster.webhook_fixtures"]
+
+DEBUGGED = {names.RUN: "leak", "debug": "anna"}
+ARM = {"nodeSelector": {"kubernetes.io/arch": "arm64"}}
+REASON = "Anna looks for a leak."
+
+
+def erase(plane: ControlPlane) -> None:
+    """Delete all exceptions, policies and classes."""
+    for kind in (names.EXCEPTION_KIND, names.POLICY_KIND, names.CLASS_KIND):
+        for each in plane.api.get(path_of(kind))["items"]:
+            plane.api.call("DELETE", f"{path_of(kind)}/{each['metadata']['name']}")
+
+
+@pytest.fixture(scope="module")
+def watching(policy_api: ControlPlane) -> Iterator[Running]:
+    """The webhook over the cluster's policies: runs of namespaces that are tested need amd64."""
+    erase(policy_api)
+    webhook = start_webhook(policy_api, None, options=("--log-level", "debug"))
+    policy = {
+        "match": {"namespaceSelector": {"matchLabels": {"test": "exceptions"}}},
+        "requirements": {"nodeSelector": {"kubernetes.io/arch": "amd64"}},
+    }
+    policy_api.api.create(path_of(names.POLICY_KIND), an_object(names.POLICY_KIND, policy))
+    try:
+        yield Running(webhook, Path())
+    finally:
+        stop_webhook(policy_api, webhook)
+        erase(policy_api)
+
+
+@pytest.fixture
+def room(watching: Running, new_namespace: NewNamespace) -> Iterator[Room]:
+    """A namespace in which the policy holds, and no exception."""
+    assert watching.webhook.url
+    made = new_namespace({"test": "exceptions"})
+    while "nodeSelector[kubernetes.io/arch]: must be" not in tried(made).stderr:
+        time.sleep(0.05)
+    yield made
+    made.kubectl("delete", "pe", "--all")
+
+
+def tried(room: Room, name: str = "tried", *options: str) -> CompletedProcess[str]:
+    """Try to create the pod that is debugged; unless told otherwise nothing is stored."""
+    manifest = json.dumps(pod(name, labels=DEBUGGED, **ARM))
+    flags = options or ("--dry-run=server",)
+    return room.kubectl.run("create", "-f", "-", *flags, stdin=manifest)
+
+
+def excepted(room: Room, until: datetime) -> None:
+    """Have an exception for debugged pods in the namespace that ends at that moment."""
+    match = {"namespaces": [room.name], "podSelector": {"matchLabels": {"debug": "anna"}}}
+    document = an_exception(match=match, until=to_second(until), reason=REASON)
+    room.kubectl("apply", "-f", "-", stdin=json.dumps(document))
+
+
+def command(room: Room, *words: str) -> Result:
+    """`fairlead exceptions` of this cluster."""
+    options = ["exceptions", "--kubeconfig", str(room.plane.kubeconfig), *words]
+    return CliRunner().invoke(fairlead, options)
+
+
+def test_a_pod_passes_until_the_exception_ends_and_is_refused_with_a_warning_after_it(
+    room: Room, watching: Running
+) -> None:
+    """Stamp, audit log, metric and the table of kubectl say that it did, and why."""
+    now = datetime.now(UTC)
+    later = now + timedelta(hours=3)
+    excepted(room, later)
+    while tried(room, "leak", "-o", "name").returncode:
+        time.sleep(0.05)
+    seen = room.kubectl.json("get", "pod", "leak")
+    assert seen["spec"]["nodeSelector"] == ARM["nodeSelector"]
+    said = stamp(seen)
+    assert (said["exceptions"], said["policies"]) == ({"mine": ["mine"]}, {})
+    (annotations,) = room.audited("leak")
+    (told,) = (v for k, v in annotations.items() if k.endswith("/exceptions"))
+    assert json.loads(told) == {"mine": ["mine"]}
+    counted = "fairlead_exceptions_applied_total"
+    assert watching.metric(counted, exception="mine", policy="mine") >= 1
+    # Only the pods that it matches.
+    other = json.dumps(pod("other", **ARM))
+    assert "mine" in room.kubectl.run("create", "-f", "-", stdin=other).stderr
+    (row,) = columns(room.kubectl("get", "pe"))
+    assert row.pop("AGE")
+    until = to_second(later)
+    assert row == {"NAME": "mine", "POLICIES": '["mine"]', "UNTIL": until, "REASON": REASON}
+    result = command(room, "-o", "json")
+    assert result.exit_code == 0
+    (found,) = json.loads(result.stdout)["exceptions"]
+    assert (found["inForce"], found["until"], found["pods"]) == (True, until, 1)
+
+    end = datetime.now(UTC) + timedelta(seconds=2)
+    excepted(room, end)
+    while not (refused := tried(room)).returncode:
+        time.sleep(0.05)
+    assert datetime.now(UTC) >= end.replace(microsecond=0)
+    warning = f"Warning: exception mine ended at {to_second(end)}: it would have set aside policy"
+    assert warning in refused.stderr
+    assert "must be 'amd64'" in refused.stderr
+    # Who passed stays.
+    assert is_stamped(room.kubectl.json("get", "pod", "leak"))
+    assert "No exceptions in force." in command(room, "--in-force").stdout
+    assert "mine: ended" in command(room).stdout
+
+
+def test_what_an_exception_selects_by_is_the_authors_word(room: Room) -> None:
+    """Whoever may create pods where it matches may take its label; a namespace nobody can take."""
+    room.kubectl("create", "rolebinding", "author", "--clusterrole=edit", "--user=author")
+    excepted(room, datetime.now(UTC) + timedelta(hours=1))
+    while tried(room, "tried", "--dry-run=server", "--as", "author").returncode:
+        time.sleep(0.05)
+    manifest = json.dumps(pod("elsewhere", labels=DEBUGGED, **ARM))
+    elsewhere = f"{room.name}-b"
+    room.plane.create_namespace(elsewhere, {"test": "exceptions"})
+    done = room.kubectl.within(elsewhere).run(
+        "create", "--dry-run=server", "-f", "-", stdin=manifest
+    )
+    room.plane.api.call("DELETE", f"/api/v1/namespaces/{elsewhere}")
+    assert "must be 'amd64'" in done.stderr
+
+
+@pytest.mark.parametrize("role", ["view", "edit", "admin"])
+def test_nobody_but_who_administers_the_cluster_writes_exceptions(room: Room, role: str) -> None:
+    """Not even whoever owns the namespace."""
+    kubectl = room.kubectl
+    for manifest in ("user-rights", "webhook-rights", "policies-rights"):
+        text = Path(f"manifests/base/{manifest}.yaml").read_text()
+        parts = [each for each in text.split("---\n") if "kind: ClusterRole\n" in each]
+        kubectl("apply", "-f", "-", stdin="---\n".join(parts))
+    kubectl("create", "rolebinding", role, f"--clusterrole={role}", f"--user={role}")
+    written: Json = an_exception(match={"namespaces": [room.name]})
+    done = kubectl.run("create", "-f", "-", "--as", role, stdin=json.dumps(written))
+    assert "cannot create resource" in done.stderr
+    for verb in ("create", "update", "patch", "delete"):
+        asked = kubectl.run("auth", "can-i", verb, RESOURCES[names.EXCEPTION_KIND], "--as", role)
+        assert asked.stdout.strip() == "no", verb
