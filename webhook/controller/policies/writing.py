@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from contextlib import suppress
 from http import HTTPStatus
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -28,6 +29,8 @@ _logger = logging.getLogger(__name__)
 INTERVAL: Final = 60.0
 # Seconds between any two writes of one object: somebody else may write its status too.
 SPACING: Final = 0.5
+# Seconds between two looks at what is due: with thousands of objects one takes a tenth of it.
+AFRESH: Final = 0.3
 # Writes a second at most. Runs have hundreds a second of the same bucket; one edit changes the
 # hash that each of a thousand statuses shows.
 PACES: Final[Mapping[Urgency, float]] = {"now": 50.0, "soon": 5.0, "counts": 5.0}
@@ -87,12 +90,13 @@ class StatusWriter:
         """Go on until cancelled."""
         while True:
             self._wake.clear()
-            rest = await self._write_all()
+            began = self._clock()
+            rest = await self._write_all(began)
             await self._rested(rest)
+            await asyncio.sleep(max(0.0, began + AFRESH - self._clock()))
 
-    async def _write_all(self) -> float:
-        """Write what may be written by now, unless woken; the seconds until more may be."""
-        now = self._clock()
+    async def _write_all(self, now: float) -> float:
+        """Write what may be written now, unless woken; the seconds until more may be."""
         ready: list[Due] = []
         rest = self._interval
         for each in self._due():
@@ -108,7 +112,8 @@ class StatusWriter:
             if trouble is not None and not _of_the_object(trouble):
                 return self._failed(str(trouble))
             refused = refused or (str(trouble) if trouble else "")
-            if await self._rested(1 / PACES[each.urgency]):
+            await asyncio.sleep(1 / PACES[each.urgency])
+            if self._wake.is_set() and self._clock() - now >= AFRESH:
                 # There may be something more urgent.
                 return 0.0
         if refused:
@@ -148,14 +153,11 @@ class StatusWriter:
         self.trouble = words
         return self._backoff.next()
 
-    async def _rested(self, seconds: float) -> bool:
-        """Rest, and tell whether something woke us."""
-        try:
+    async def _rested(self, seconds: float) -> None:
+        """Rest until something wakes us, or for so long."""
+        with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
-        except TimeoutError:
-            return False
-        return True
 
     def _spacing(self, due: Due) -> float:
         return self._interval if due.urgency == "counts" else min(SPACING, self._interval)
