@@ -11,6 +11,7 @@ import yaml
 
 from tests.policy.examples import EVERYTHING
 from webhook.errors import InvalidDocuments
+from webhook.placement.wishes import CapacityWish
 from webhook.policy.composer import MAX_DEPTH
 from webhook.policy.crd import RESOURCES as OF_KIND
 from webhook.policy.load import load
@@ -21,6 +22,7 @@ POLICIES = Path(__file__).parents[2] / "policies"
 SHIPPED = [path for path in sorted(POLICIES.rglob("*.yaml")) if is_policy_file(path.name)]
 PROVIDERS = [path for path in SHIPPED if path.parent.name == "capacity"]
 OTHERS = [path for path in SHIPPED if path not in PROVIDERS]
+LABELLED = {"defaults": {"nodeSelector": {"pool": "a"}}}
 RESOURCES = {kind: resource.partition(".")[0] for kind, resource in OF_KIND.items()}
 
 
@@ -148,3 +150,31 @@ def test_a_changed_object_is_read_anew_and_one_that_is_gone_is_forgotten() -> No
     with pytest.raises(InvalidDocuments):
         remembered.load(objects(policy("one", priority="x")))
     assert remembered.load(objects(one)).policies.hash == load_objects(objects(one)).policies.hash
+
+
+def capacity(name: str, pool: str) -> dict[str, Any]:
+    """A class of the nodes of one pool."""
+    return {
+        **policy(name),
+        "kind": "CapacityClass",
+        "spec": {"nodes": [{"labels": {"pool": pool}}]},
+    }
+
+
+def test_a_policy_means_the_class_that_there_is_now() -> None:
+    """Also where it was itself compiled before; and what did not change is the same object."""
+    remembered = Objects()
+    wish = policy("wish", overrides={"capacity": [{"class": "spot", "mode": "Constrain"}]})
+    other = policy("other", match={"podSelector": {"matchLabels": {"team": "a"}}}, **LABELLED)
+    kept = None
+    for spot in (capacity("spot", "a"), capacity("spot", "b"), capacity("spot", "b")):
+        made = objects(wish, other, spot, capacity("rest", "c"))
+        got, fresh = remembered.load(made).policies, load_objects(made).policies
+        assert [p.wishes for p in got.policies] == [p.wishes for p in fresh.policies]
+        assert got.reads_labels == fresh.reads_labels == {"team"}
+        named = {p.name: p for p in got.policies}
+        (meant,) = named["wish"].wishes
+        assert isinstance(meant, CapacityWish)
+        assert meant.capacity is got.classes["spot"]
+        assert kept is None or kept is named["other"]
+        kept = named["other"]

@@ -9,7 +9,7 @@ from webhook.names import POLICY_KIND
 from webhook.policy import checks, source
 from webhook.policy.exception_model import PlacementException
 from webhook.policy.model import PlacementPolicy
-from webhook.policy.policy_set import PolicySet, content_hash
+from webhook.policy.policy_set import Compiler, PolicySet, content_hash
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,15 +35,18 @@ def load(files: Mapping[str, bytes]) -> Loaded:
     return compiled(source.parse(files))
 
 
-def compiled(documents: Documents[PolicyDocument]) -> Loaded:
-    """The policy set of documents that were read, from wherever. Raises as `load` does."""
+def compiled(documents: Documents[PolicyDocument], compiler: Compiler | None = None) -> Loaded:
+    """The policy set of documents that were read, from wherever. Raises as `load` does.
+
+    `compiler` may remember what it compiled for the set before this one.
+    """
     classes, findings = judged(documents)
     if any(finding.severity == "error" for finding in findings):
         raise InvalidDocuments(findings)
     good = [document.model for document in documents.documents]
     policies = [model for model in good if isinstance(model, PlacementPolicy)]
     exceptions = [model for model in good if isinstance(model, PlacementException)]
-    policy_set = PolicySet(policies, classes, content_hash(good), exceptions)
+    policy_set = PolicySet(policies, classes, content_hash(good), exceptions, compiler)
     return Loaded(policy_set, tuple(findings))
 
 

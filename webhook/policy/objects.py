@@ -1,4 +1,4 @@
-"""Objects of a cluster to a policy set: each is read once, the whole is compiled anew."""
+"""Objects of a cluster to a policy set: each is read and compiled once, and the whole judged."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from webhook.policy import nodes, source
 from webhook.policy.composer import MAX_DEPTH
 from webhook.policy.findings import Finding
 from webhook.policy.load import Loaded, compiled
+from webhook.policy.policy_set import Compiler
 from webhook.policy.reader import Documents
 
 if TYPE_CHECKING:
@@ -25,12 +26,13 @@ _NOWHERE: Final = (0, 0)
 class Objects:
     """Makes policy sets of a cluster's objects, one after the other.
 
-    What an object's text was read as is remembered until the text is another: of a thousand
-    policies a write changes one.
+    What an object's text was read as is remembered until the text is another, and what a policy
+    was compiled to: of a thousand policies a write changes one.
     """
 
     def __init__(self) -> None:
         self._known: dict[str, _Read] = {}
+        self._compiler = Compiler()
 
     def load(self, objects: Mapping[str, bytes]) -> Loaded:
         """The policy set of whole objects as JSON text, by resource and name.
@@ -39,7 +41,7 @@ class Objects:
         that of the same documents in files. Raises InvalidDocuments with every finding, warnings
         included, if one of them is an error.
         """
-        return compiled(self.documents(objects))
+        return compiled(self.documents(objects), self._compiler)
 
     def documents(self, objects: Mapping[str, bytes]) -> Documents[PolicyDocument]:
         """What the objects' texts are read as, by whichever thread."""

@@ -10,6 +10,7 @@ import orjson
 
 from webhook.placement import kueue
 from webhook.placement.fold import fold
+from webhook.placement.wishes import CapacityWish
 from webhook.policy import compile as compiling
 from webhook.policy import conditions, operating_system
 from webhook.policy.exceptions import Exceptions
@@ -46,6 +47,7 @@ class Policy:
     match: conditions.Block
     exclude: tuple[conditions.Block, ...]
     wishes: tuple[Wish, ...]
+    reads_labels: frozenset[str]
 
     def enforced_in(self, namespace: str) -> bool:
         """Whether it changes and rejects pods there, and does not only record."""
@@ -98,9 +100,12 @@ class PolicySet:
         classes: Mapping[str, CapacityClass],
         content_hash: str,
         exceptions: Sequence[PlacementException] = (),
+        compiler: Compiler | None = None,
     ) -> None:
         ordered = sorted(policies, key=lambda p: (-p.spec.priority, p.name))
-        self.policies: tuple[Policy, ...] = tuple(_compiled(p, classes) for p in ordered)
+        compiler = compiler or Compiler()
+        classes = compiler.classes(classes)
+        self.policies: tuple[Policy, ...] = compiler.policies(ordered, classes)
         self.systems = {
             at: system
             for at, policy in enumerate(self.policies)
@@ -114,8 +119,9 @@ class PolicySet:
         self.reads_resources = any(block.resources for block in blocks)
         self.reads_volumes = any(block.volumes for block in blocks)
         self.reads_replica_indexes = any(block.replica_indexes for block in blocks)
-        selectors = [block.pod_selector for block in blocks if block.pod_selector is not None]
-        self.reads_labels = frozenset[str]().union(*(compile_selector(s).keys for s in selectors))
+        self.reads_labels = _labels_read([each.spec.match for each in exceptions]).union(
+            *(policy.reads_labels for policy in self.policies)
+        )
         self._index = Index([p.spec.match or Match() for p in ordered])
         self._bundles: dict[tuple[int, ...], Bundle] = {}
 
@@ -148,6 +154,59 @@ class PolicySet:
         return fold([p.name for p in policies], [w for p in policies for w in p.wishes], ahead)
 
 
+class Compiler:
+    """Compiles policies, and remembers them for the next set: of a thousand a write changes one.
+
+    Not for several threads at once.
+    """
+
+    def __init__(self) -> None:
+        self._policies: dict[str, tuple[PlacementPolicy, Policy]] = {}
+        self._classes: dict[str, CapacityClass] = {}
+
+    def classes(self, classes: Mapping[str, CapacityClass]) -> dict[str, CapacityClass]:
+        """The classes, and of those that are as they were the same objects as before.
+
+        Wishes of a set are told from each other by the very class that they name.
+        """
+        old = self._classes
+        self._classes = {
+            name: old[name] if old.get(name) == new else new for name, new in classes.items()
+        }
+        return self._classes
+
+    def policies(
+        self, models: Sequence[PlacementPolicy], classes: Mapping[str, CapacityClass]
+    ) -> tuple[Policy, ...]:
+        """The models compiled, in their order."""
+        result = []
+        for model in models:
+            known = self._policies.get(model.name)
+            if known and known[0] is model and _of_classes(known[1], classes):
+                result.append(known[1])
+            else:
+                result.append(_compiled(model, classes))
+        self._policies = {
+            policy.name: (model, policy) for model, policy in zip(models, result, strict=True)
+        }
+        return tuple(result)
+
+
+def _of_classes(policy: Policy, classes: Mapping[str, CapacityClass]) -> bool:
+    """Whether the policy was compiled with these very classes."""
+    return all(
+        wish.capacity is classes.get(wish.capacity.name)
+        for wish in policy.wishes
+        if isinstance(wish, CapacityWish)
+    )
+
+
+def _labels_read(blocks: Sequence[Match | None]) -> frozenset[str]:
+    """The pod labels that the blocks' selectors name."""
+    selectors = [block.pod_selector for block in blocks if block and block.pod_selector]
+    return frozenset[str]().union(*(compile_selector(s).keys for s in selectors))
+
+
 def _compiled(policy: PlacementPolicy, classes: Mapping[str, CapacityClass]) -> Policy:
     rollout = policy.spec.rollout
     return Policy(
@@ -159,6 +218,7 @@ def _compiled(policy: PlacementPolicy, classes: Mapping[str, CapacityClass]) -> 
         match=conditions.block(policy.spec.match or Match()),
         exclude=tuple(conditions.block(part) for part in policy.spec.exclude),
         wishes=compiling.wishes(policy, classes),
+        reads_labels=_labels_read([policy.spec.match, *policy.spec.exclude]),
     )
 
 
