@@ -1,0 +1,278 @@
+"""`fairlead explain` and `mutate` of live objects, beside the real API server and webhook."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.cluster.manifests import SPOT, SPOT_CLASS, SPOT_TAINT, pod, template, workload
+from tests.cluster.rooms import NewNamespace, Room
+from webhook import names
+from webhook.cli import fairlead
+from webhook.sandbox.control_plane import ControlPlane
+
+pytest_plugins = ["tests.cluster.webhook_fixtures", "tests.cluster.run_fixtures"]
+
+SELECTOR = "match: {namespaceSelector: {matchLabels: {test: live}}"
+
+
+def policy(name: str, match: str, spec: str) -> str:
+    """A policy for some pods in the namespaces of these tests."""
+    return f"""
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {{name: live-{name}}}
+spec:
+  {SELECTOR}{match}}}
+  {spec}
+---"""
+
+
+SPOT_POLICY = policy(
+    "spot", ", roles: [worker]", "overrides: {capacity: [{class: spot, mode: Constrain}]}"
+)
+POLICIES = (
+    SPOT_CLASS
+    + SPOT_POLICY
+    + policy("pool", "", "defaults: {nodeSelector: {pool: a}}")
+    + policy("queue", "", "priority: 5\n  overrides: {nodeSelector: {queue: fast}}")
+    + policy("queue-too", "", "overrides: {nodeSelector: {queue: slow}}")
+)
+# What an admin has made of them since: another pool, and no spot for workers.
+LATER = (
+    SPOT_CLASS
+    + SPOT_POLICY.replace("[worker]", "[ps]")
+    + policy("pool", "", "defaults: {nodeSelector: {pool: b}}")
+    + policy("queue", "", "priority: 5\n  overrides: {nodeSelector: {queue: fast}}")
+)
+WORKER = {names.RUN: "r", names.ROLE: "worker"}
+
+
+@pytest.fixture
+def room(run_api: ControlPlane, new_namespace: NewNamespace) -> Room:
+    """A namespace in which the policies apply."""
+    assert run_api
+    return new_namespace({"test": "live"})
+
+
+@pytest.fixture
+def later(tmp_path: Path) -> Path:
+    """The policies as they are since."""
+    file = tmp_path / "later.yaml"
+    file.write_text(LATER)
+    return file
+
+
+def wait_for_made(room: Room, count: int) -> None:
+    """Wait until there are so many pods; the policies leave some of them without a node."""
+    deadline = time.monotonic() + 60
+    while len(room.pods()) < count and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert len(room.pods()) == count
+
+
+def call(room: Room, *arguments: str | Path) -> Result:
+    """Call the command for the test's namespace."""
+    where = ("--kubeconfig", room.plane.kubeconfig, "-n", room.name)
+    return CliRunner().invoke(fairlead, [*map(str, (*arguments, *where))])
+
+
+def told(room: Room, *arguments: str | Path) -> Any:
+    """What explain says to programs of the one object."""
+    done = call(room, "explain", *arguments, "-o", "json")
+    assert done.exit_code in (0, 1), done.output
+    (found,) = json.loads(done.stdout)["objects"]
+    return found
+
+
+def fields(found: Any) -> dict[str, tuple[Any, Any]]:
+    """What differs: what is there, and what would be."""
+    return {each["field"]: (each["has"], each["would"]) for each in found["differences"]}
+
+
+def lines(done: Result) -> list[str]:
+    """What was printed, with single blanks."""
+    return [" ".join(line.split()) for line in done.stdout.splitlines()]
+
+
+def test_a_pod_without_a_stamp_says_why(room: Room, later: Path) -> None:
+    """No webhook is there before the other tests begin; a pod of no run is nobody's business."""
+    room.create(pod("early", labels=WORKER))
+    room.create(pod("other", labels={"app": "x"}))
+    early = call(room, "explain", "pod", "early", "--policies", later)
+    assert early.exit_code == 1
+    assert "no policy was applied to it: it has no stamp" in early.stdout
+    assert "Fairlead is not installed in this cluster" in early.stdout
+    other = call(room, "explain", "pod", "other", "--policies", later)
+    assert other.exit_code == 0
+    assert "not part of a run" in other.stdout
+
+
+@pytest.mark.usefixtures("running")
+def test_a_live_pod_is_held_against_todays_policies(
+    room: Room, policy_folder: Path, later: Path
+) -> None:
+    """As its author wrote it: the same set changes nothing, another one changes what it changes."""
+    room.create(pod("solo", labels=WORKER))
+    same = told(room, "pod", "solo", "--policies", policy_folder)
+    assert same["same"]
+    assert (same["differences"], same["unsure"]) == ([], [])
+    assert set(same["stamp"]["policies"]) == {
+        "live-pool",
+        "live-queue",
+        "live-queue-too",
+        "live-spot",
+    }
+    found = told(room, "pod/solo", "--policies", later)
+    assert not found["same"]
+    assert fields(found) == {
+        "nodeSelector[pool]": ("a", "b"),
+        f"tolerations[{SPOT}]": ([SPOT_TAINT], None),
+    }
+    why = {each["field"]: (each["then"], each["now"], each["why"]) for each in found["differences"]}
+    assert why == {
+        "nodeSelector[pool]": (["live-pool"], ["live-pool"], []),
+        f"tolerations[{SPOT}]": (
+            ["live-spot"],
+            [],
+            ["live-spot does not match: match.roles: worker is none of ps"],
+        ),
+    }
+    text = call(room, "explain", "pod", "solo", "--policies", later, "--nodes", "cluster")
+    assert text.exit_code == 1
+    assert "2 fields differ" in text.stdout
+    assert "Today: nodes: 0 of" in text.stdout
+
+
+@pytest.mark.usefixtures("running")
+def test_one_policy_or_one_field_has_a_short_answer(
+    room: Room, policy_folder: Path, later: Path
+) -> None:
+    """Who gave a toleration and why not any more; who set a key, and who lost it."""
+    room.create(pod("solo", labels=WORKER))
+    lost = call(room, "explain", "pod", "solo", "--policies", later, "--field", "tolerations")
+    assert lines(lost)[1:] == [
+        f"has tolerations: {SPOT}=true:NoSchedule",
+        "stamp live-spot capacity[spot]: credited when the pod was created",
+        "no live-spot match.roles: worker is none of ps",
+        f"would tolerations[{SPOT}]: nothing",
+        "why live-spot does not match: match.roles: worker is none of ps",
+    ]
+    key = ("--field", "spec.nodeSelector.queue")
+    won = call(room, "explain", "pod", "solo", "--policies", policy_folder, *key)
+    assert won.exit_code == 0
+    assert [line.replace(" (overrides) decides it", " decides") for line in lines(won)[1:]] == [
+        "has nodeSelector[queue]: 'fast'",
+        "stamp live-queue nodeSelector[queue]: credited when the pod was created",
+        "lost live-queue-too, overrides nodeSelector[queue]: policy live-queue decides",
+        "set live-queue, overrides nodeSelector[queue]: 'fast'",
+    ]
+    unknown = call(room, "explain", "pod/solo", "--policies", later, "--policy", "live-sopt")
+    assert unknown.exit_code == 2
+    assert "did you mean live-spot" in unknown.stderr
+
+
+@pytest.mark.usefixtures("running")
+def test_a_workload_tells_which_of_its_pods_are_as_new_ones_would_be(
+    room: Room, policy_folder: Path, later: Path
+) -> None:
+    """Through the ReplicaSet between; their author's word is the template."""
+    own = template(labels=WORKER, nodeSelector={"queue": "mine"})
+    room.create(workload("Deployment", "web", own, replicas=2))
+    wait_for_made(room, 2)
+    same = told(room, "deploy/web", "--policies", policy_folder)
+    assert same["same"]
+    assert [each["author"] for each in same["pods"]] == ["the template of Deployment/web"] * 2
+    found = told(room, "deployments.apps/web", "--policies", later)
+    assert not found["same"]
+    assert [sorted(fields(each)) for each in found["pods"]] == [
+        ["nodeSelector[pool]", f"tolerations[{SPOT}]"]
+    ] * 2
+    text = call(room, "explain", "deploy", "web", "--policies", later, "--field", "tolerations")
+    assert "Live pods of Deployment/web: 0 of 2 as new ones would be" in text.stdout
+    one = found["pods"][0]["object"].removeprefix("Pod/")
+    by_owner = told(room, "pod", one, "--policies", later)
+    assert by_owner["author"].startswith("the template of ReplicaSet/web-")
+    patch = call(room, "mutate", "deploy/web", "--policies", later, "-o", "patch")
+    (made,) = json.loads(patch.stdout)
+    assert {"op": "add", "path": "/spec/nodeSelector/pool", "value": "b"} in made["patch"]
+
+
+@pytest.mark.usefixtures("running")
+def test_the_pods_of_a_run_are_told_by_its_plan(room: Room, later: Path) -> None:
+    """What new ones would get; there are none without a controller."""
+    room.create(
+        {
+            "apiVersion": "fairlead.dev/v1alpha1",
+            "kind": "Run",
+            "metadata": {"name": "mnist"},
+            "spec": {
+                "kind": "experiment",
+                "framework": "tensorflow",
+                "template": {"spec": template()["spec"]},
+                "replicas": {"worker": {"count": 2}, "ps": {"count": 1}},
+            },
+        }
+    )
+    found = told(room, "run", "mnist", "--policies", later)
+    applied = {
+        each["pods"]: [one["name"] for one in each["policies"] if one["answer"] == "applies"]
+        for each in found["today"]
+    }
+    assert applied["ps"] == ["live-queue", "live-pool", "live-spot"]
+    assert [names for part, names in applied.items() if part.startswith("worker")] == [
+        ["live-queue", "live-pool"]
+    ]
+    assert found["pods"] == []
+    printed = call(room, "mutate", "run", "mnist", "--policies", later, "-o", "yaml")
+    assert printed.exit_code == 2
+    assert "fairlead run preview" in printed.stderr
+
+
+def test_what_cannot_be_read_has_a_cure(room: Room, later: Path) -> None:
+    """No such object, no such kind, none that makes pods."""
+    room.create(pod(room.name, labels=WORKER))
+    room.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}})
+    for words, cure in (
+        (("pod", f"{room.name}x"), f"Did you mean {room.name}?"),
+        (("jbo/solo",), "Did you mean job?"),
+        (("cm/c",), "makes no pods"),
+    ):
+        done = call(room, "explain", *words, "--policies", later)
+        assert (done.exit_code, cure in done.stderr) == (2, True), done.stderr
+    elsewhere = CliRunner().invoke(
+        fairlead,
+        [
+            *("explain", "pod", room.name, "--policies", str(later)),
+            *("--kubeconfig", str(room.plane.kubeconfig), "-n", "default"),
+        ],
+    )
+    assert f"try -n {room.name}" in elsewhere.stderr
+
+
+def test_kubectl_finds_the_command_as_its_plugin(
+    room: Room, kubectl_path: Path, later: Path
+) -> None:
+    """By its name on the PATH; help says how it was called."""
+    room.create(pod("solo", labels={}))
+    folders = [str(Path(sys.executable).parent), os.environ["PATH"]]
+    environ = {**os.environ, "PATH": os.pathsep.join(folders)}
+    environ["KUBECONFIG"] = str(room.plane.kubeconfig)
+
+    def kubectl(*words: str) -> str:
+        command = [str(kubectl_path), "fairlead", *words]
+        return subprocess.run(
+            command, env=environ, check=True, capture_output=True, text=True
+        ).stdout
+
+    assert kubectl("explain", "--help").startswith("Usage: kubectl fairlead explain ")
+    told = kubectl("explain", "pod", "solo", "-n", room.name, "--policies", str(later))
+    assert "not part of a run" in told
