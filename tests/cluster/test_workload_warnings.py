@@ -22,11 +22,13 @@ apiVersion: fairlead.dev/v1alpha1
 kind: PlacementPolicy
 metadata: {name: pool-required}
 spec:
-  requirements: {nodeSelector: {pool: experiments}}
+  match: {kinds: [job]}
+  requirements: {nodeSelector: {cloud.google.com/gke-nodepool: on-demand}}
 """
+POOL = "cloud.google.com/gke-nodepool"
 WARNED = (
-    "would be rejected: policy pool-required: requirements.nodeSelector[pool]: must be "
-    "'experiments'; the pod says 'other'"
+    f"would be rejected: policy pool-required: requirements.nodeSelector[{POOL}]: must be "
+    "'on-demand'; the pod says 'other'"
 )
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 # No port of anybody's.
@@ -79,7 +81,11 @@ def replicas(
     (folder / "policies.yaml").write_text(POLICIES)
     first, second = (
         start_webhook(
-            control_plane, folder, name=name, namespaces=[room.name], options=["--events"]
+            control_plane,
+            folder,
+            name=name,
+            namespaces=[room.name],
+            options=["--events", "--nodes"],
         )
         for name in NAMES
     )
@@ -109,7 +115,7 @@ def forget(plane: ControlPlane, webhook: Webhook) -> None:
 
 def template(pool: str = "other", **labels: str) -> Json:
     """A pod template of a run that asks for a pool."""
-    spec = pod("p")["spec"] | {"nodeSelector": {"pool": pool}, "restartPolicy": "Never"}
+    spec = pod("p")["spec"] | {"nodeSelector": {POOL: pool}, "restartPolicy": "Never"}
     return {"metadata": {"labels": {names.RUN: "r", **labels}}, "spec": spec}
 
 
@@ -194,9 +200,9 @@ def test_a_deployment_is_warned_of_when_its_template_changes(
     while not room.kubectl.json("get", "replicasets")["items"]:
         pass
     assert replicas[1].metric("fairlead_workload_warnings_total") == before + 1
-    made["spec"]["nodeSelector"]["pool"] = "another"
+    made["spec"]["nodeSelector"][POOL] = "another"
     assert len(applied(room, web)) == 1
-    made["spec"]["nodeSelector"]["pool"] = "experiments"
+    made["spec"]["nodeSelector"][POOL] = "on-demand"
     assert applied(room, web) == []
 
 
@@ -252,6 +258,23 @@ def test_the_owner_of_a_rejected_pod_has_one_event(
         pass
     assert outcomes(second, "written") == written
     assert [each["reason"] for each in events(room, "silent")] == ["PlacementRejected"]
+
+
+def test_the_owner_of_a_pod_that_no_node_admits_has_an_event(
+    room: Room, replicas: tuple[Running, Running]
+) -> None:
+    """Its controller has made the pod, and says nothing more; the same was said at its creation."""
+    nowhere = job("stuck", template=template("nowhere", **{names.KIND: "build"}))
+    (said,) = told(room, nowhere)
+    assert said.startswith("Warning: fairlead: Job stuck: 0 of ")
+    assert said.endswith(f"{POOL}=nowhere matches none")
+    room.create(nowhere)
+    while not events(room, "stuck"):
+        pass
+    (event,) = events(room, "stuck")
+    assert (event["reason"], event["type"]) == ("NoNode", "Warning")
+    assert "Change the pod template of Job stuck, or ask your admin" in event["message"]
+    assert sum(outcomes(replica, "failed") for replica in replicas) == 0
 
 
 def test_a_dry_run_makes_no_event(room: Room, replicas: tuple[Running, Running]) -> None:

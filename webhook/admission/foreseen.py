@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from webhook.placement.shapes import JsonObject
 
 # Replicas of one template that are looked at one by one; those after them are taken to be like the
-# last. Policies tell replicas apart by index, and the first few hundred tell all that is told.
-MOST_REPLICAS: Final = 256
+# last. Policies tell replicas apart by index, and the first hundred tell all that is told.
+MOST_REPLICAS: Final = 128
 # A rejection may quote a whole affinity. What is left out here, the pod's own Event has.
 _LONGEST_REASON: Final = 400
 _PREFIX: Final = "fairlead: "

@@ -63,7 +63,7 @@ _OPTIONS: Final = (
         type=click.IntRange(0, 65535),
         default=8443,
         show_default=True,
-        help="HTTPS port, for POST /mutate. 0 takes a free one; the log says which.",
+        help="HTTPS port, for the API server. 0 takes a free one; the log says which.",
     ),
     click.option(
         "--health-port",
