@@ -82,7 +82,7 @@ def test_every_yaml_block_is_valid_and_every_test_in_it_passes(block: Block) -> 
         assert list(yaml.safe_load_all(block.text))
         return
     found = kinds(block.text)
-    if found <= {"PlacementPolicy", "CapacityClass"}:
+    if found <= {"PlacementPolicy", "CapacityClass", "PlacementException"}:
         assert load({"block.yaml": block.policies.encode()}).warnings == ()
     elif found == {"PolicyTest"}:
         policies = load({"block.yaml": block.policies.encode()}).policies
