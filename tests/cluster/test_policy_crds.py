@@ -182,7 +182,7 @@ def test_kubectl_get_wide_shows_the_rest(shown: Kubectl) -> None:
 
     assert list(row) == [
         *("NAME", "PRIORITY", "ENFORCEMENT", "PODS", "ACCEPTED", "AGE"),
-        *("REJECTED", "LAST MATCH", "REASON", "DESCRIPTION"),
+        *("REJECTED", "LAST MATCH", "SATISFIABLE", "REASON", "DESCRIPTION"),
     ]
     assert row["REJECTED"] == "7"
     assert row["LAST MATCH"]

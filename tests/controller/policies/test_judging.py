@@ -92,6 +92,8 @@ def test_nodes_are_waited_for_unless_they_cannot_be_had() -> None:
         view.said = "nodes is forbidden"
         await until(lambda: PLACE in judging.satisfied)
         assert judging.satisfied[PLACE][1].reason == "NodesNotKnown"
+        view.said, view.known = "", ()
+        await until(lambda: judging.satisfied[PLACE][1].reason == "NoNodes")
         view.become(Node("n", {"pool": "b"}, []))
         await until(lambda: judging.satisfied[PLACE][1].reason == "NoNode")
         view.become(Node("n", {"pool": "b"}, []), Node("m", {"pool": "a"}, []))

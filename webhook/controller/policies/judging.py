@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 SETTLE: Final = 0.2
 # Thousands of policies and nodes take seconds, which must not be all that this process does.
 SHARE: Final = 0.1
-# Seconds between looks at whether the nodes are known by now.
+# Seconds between looks at whether the nodes are known by now, and once it was said that they are
+# not.
 PERIOD: Final = 0.5
+UNKNOWN: Final = 2.0
 
 
 class Nodes(Protocol):
@@ -98,6 +100,10 @@ class Judging:
             }
             self._news()
             await asyncio.sleep((time.monotonic() - began) * (1 / SHARE - 1))
+            if nodes is None:
+                # Should there be none in the end, no change of a node tells that they are known.
+                await asyncio.sleep(UNKNOWN)
+                self._another.set()
 
     def _told(self, change: Change[Stored]) -> None:
         before, after = change.before, change.after
