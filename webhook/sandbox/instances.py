@@ -131,6 +131,9 @@ def up(
                 versions[webhook.name] = own
                 if objects is not None:
                     options.append(f"--webhook-replica={urlsplit(webhook.health_url).netloc}")
+            if objects is None:
+                # Nobody goes by the policies that somebody may write there.
+                options.append("--no-policy-status")
             with progress.step("starting the controller", about=2):
                 controller = start_controller(plane, options=options)
                 versions[controller.name] = own
