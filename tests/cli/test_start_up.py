@@ -11,7 +11,9 @@ import pytest
 HEAVY = ("pydantic", "yaml", "orjson", "jsonpatch", "kubernetes", "starlette", "cryptography")
 
 
-@pytest.mark.parametrize("command", ["check", "mutate", "explain", "run.status", "run.logs"])
+@pytest.mark.parametrize(
+    "command", ["check", "mutate", "explain", "policies", "run.status", "run.logs"]
+)
 def test_a_commands_module_imports_nothing_heavy(command: str) -> None:
     """Its body does, after --help has had its chance."""
     code = f"import sys, webhook.cli.{command}; print(*sys.modules)"

@@ -34,7 +34,8 @@ def lines(checked: Checked) -> Iterator[str]:
 
 def _finding(finding: Finding) -> str:
     text = str(finding)
-    place = f"{finding.file}:{finding.line}:{finding.column}:"
+    line = f":{finding.line}:{finding.column}" if finding.line else ""
+    place = f"{finding.file}{line}:"
     rest = text.removeprefix(place)
     if finding.severity == "warning":
         mark = "warning:"

@@ -20,8 +20,9 @@ def pod(stamp: object) -> Object:
 
 def test_a_stamp_credits_fields_to_policies() -> None:
     """With the set's hash; or it says why the pod was left alone."""
-    whole = {"set": "12ab", "policies": {"spot": ["capacity[spot]"], "none": []}}
-    assert read(pod(whole)) == Stamp("12ab", {"spot": ["capacity[spot]"], "none": []}, "", whole)
+    policies, exceptions = {"spot": ["capacity[spot]"], "none": []}, {"debugging": ["gpu"]}
+    whole = {"set": "12ab", "policies": policies, "exceptions": exceptions}
+    assert read(pod(whole)) == Stamp("12ab", policies, "", exceptions, whole)
     left = read(pod({"set": "12ab", "leftAlone": "bound"}))
     assert left is not None
     assert (left.left_alone, left.policies) == ("bound", {})

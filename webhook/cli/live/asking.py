@@ -25,7 +25,7 @@ from webhook.cli.offline import (
     unknown_namespaces,
 )
 from webhook.cli.where import CLUSTER
-from webhook.errors import ClusterError, FairleadError, InvalidPod, UnreadableInput
+from webhook.errors import ClusterError, FairleadError, InvalidPod, InvalidRun, UnreadableInput
 from webhook.placement import nodes as nodes_of
 from webhook.workloads.object import Object
 from webhook.workloads.template import PodTemplate
@@ -132,7 +132,7 @@ class _Reader:
         )
         if (source.kind, source.value["apiVersion"]) == ("Pod", "v1"):
             maker = await maker_of(self._client, self._discovery, source)
-            return _judged(judge, source, templates_of(maker) if maker else [])
+            return _judged(judge, source, _templates(maker))
         templates = templates_of(source)
         if not templates:
             raise NotAMaker(
@@ -184,6 +184,14 @@ class _Reader:
                 raise
             self.notes.append(f"you may not read {what}: what policies ask of them is not known")
             return None
+
+
+def _templates(maker: Object | None) -> Sequence[PodTemplate]:
+    """Those of what made a pod; none if nobody knows them any more."""
+    try:
+        return templates_of(maker) if maker else []
+    except InvalidRun:
+        return []  # it was edited since
 
 
 def _judged(judge: Judge, pod: Object, templates: Sequence[PodTemplate]) -> LivePod:

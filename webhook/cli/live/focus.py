@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from webhook.cli.decisions import Replicas
     from webhook.cli.explained import PolicyAnswer
     from webhook.cli.live.judged import Difference, LivePod
+    from webhook.cli.live.stamped import Stamp
     from webhook.placement.trace import Entry
     from webhook.policy.policy_set import PolicySet
 
@@ -67,9 +68,13 @@ class Focus(NamedTuple):
 
     def answer(self, answer: PolicyAnswer, policies: PolicySet) -> bool:
         """Whether a policy's answer is about it: the policy, or one with a say in the field."""
+        return self.has_say(answer.name, policies)
+
+    def has_say(self, policy: str, policies: PolicySet) -> bool:
+        """Whether it is the policy that is looked at, or has a say in the field that is."""
         if self.policy:
-            return answer.name == self.policy
-        wishes = next(each.wishes for each in policies.policies if each.name == answer.name)
+            return policy == self.policy
+        wishes = [wish for each in policies.policies if each.name == policy for wish in each.wishes]
         return any(says_of(wish, self.field) for wish in wishes)
 
     def _policy(self, policy: str) -> bool:
@@ -137,13 +142,24 @@ def _then(live: LivePod, policies: PolicySet, focus: Focus, unstamped: str) -> I
     if live.stamp.left_alone:
         yield "stamp", "", f"left alone: {live.stamp.left_alone}"
         return
-    found = False
-    for policy, credited in live.stamp.policies.items():
+    found = list(_credits(live.stamp, policies, focus))
+    yield from found
+    if found:
+        return
+    if focus.policy in live.stamp.policies:
+        yield "stamp", focus.policy, "it took part, and has no field to its credit"
+    elif focus.policy:
+        yield "stamp", focus.policy, "it took no part"
+    else:
+        yield "stamp", "", "credits no policy with it"
+
+
+def _credits(stamp: Stamp, policies: PolicySet, focus: Focus) -> Iterator[Row]:
+    for policy, credited in stamp.policies.items():
         for field in credited:
             if focus.credited(policy, field, policies):
-                found = True
                 yield "stamp", policy, f"{field}: credited when the pod was created"
-    if focus.policy in live.stamp.policies and not found:
-        yield "stamp", focus.policy, "it took part, and has no field to its credit"
-    elif not found:
-        yield "stamp", focus.policy, "credits it with nothing" if focus.policy else "nobody's"
+    for name, gone in stamp.exceptions.items():
+        for policy in gone:
+            if focus.has_say(policy, policies):
+                yield "stamp", policy, f"set aside by the exception {name}"

@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 class Stamp(NamedTuple):
     """What it says: the set's hash, and the fields that each policy is credited with.
 
-    `left_alone` is why the pod was left alone, or empty. `whole` is the stamp as it stands.
+    `left_alone` is why the pod was left alone, or empty; `exceptions` the policies that each took
+    away. `whole` is the stamp as it stands.
     """
 
     set_hash: str
     policies: Mapping[str, Sequence[str]]
     left_alone: str
+    exceptions: Mapping[str, Sequence[str]]
     whole: Mapping[str, Any]
 
 
@@ -42,15 +44,18 @@ def read(pod: Object) -> Stamp | None:
         return None
     if not isinstance(found, dict):
         return None
-    credited = found.get("policies")
-    policies = {
-        harmless(str(policy)): [harmless(str(field)) for field in fields]
-        for policy, fields in (credited.items() if isinstance(credited, dict) else ())
-        if isinstance(fields, list)
-    }
     return Stamp(
         harmless(str(found.get("set") or "")),
-        policies,
+        _lists(found.get("policies")),
         harmless(str(found.get("leftAlone") or "")),
+        _lists(found.get("exceptions")),
         found,
     )
+
+
+def _lists(value: object) -> Mapping[str, Sequence[str]]:
+    return {
+        harmless(str(key)): [harmless(str(each)) for each in items]
+        for key, items in (value.items() if isinstance(value, dict) else ())
+        if isinstance(items, list)
+    }

@@ -113,6 +113,10 @@ def _then(live: LivePod, unstamped: str) -> list[list[str]]:
         [policy, ", ".join(fields) or "took part, and has no field to its credit"]
         for policy, fields in stamp.policies.items()
     ]
+    rows += [
+        [", ".join(policies), f"set aside by the exception {name}"]
+        for name, policies in stamp.exceptions.items()
+    ]
     return rows or [["nothing", "no policy matched"]]
 
 

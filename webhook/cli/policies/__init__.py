@@ -97,7 +97,9 @@ def command(
     if bool(name) != pods:
         raise click.UsageError("a policy's NAME goes with --pods, as in `spot-workers --pods`")
     try:
-        gathered = asyncio.run(_gathered(where, namespace, kubeconfig, context, pods=not replicas))
+        gathered = asyncio.run(
+            _gathered(where, namespace, kubeconfig, context, pods=not replicas, served=not name)
+        )
         code = _tell(gathered, name, output, never=never_matched, replicas=replicas)
     except FairleadError as error:
         click.secho("error: ", fg="red", bold=True, nl=False, err=True)
@@ -107,12 +109,18 @@ def command(
 
 
 async def _gathered(
-    where: tuple[Where, ...], namespace: str, kubeconfig: Path | None, context: str, *, pods: bool
+    where: tuple[Where, ...],
+    namespace: str,
+    kubeconfig: Path | None,
+    context: str,
+    *,
+    pods: bool,
+    served: bool,
 ) -> Gathered:
     from webhook.cli.policies.reading import gather
 
     async with client_of(kubeconfig, context) as client:
-        return await gather(client, where, namespace, pods=pods)
+        return await gather(client, where, namespace, pods=pods, served=served)
 
 
 def _tell(gathered: Gathered, name: str, output: str, *, never: bool, replicas: bool) -> int:

@@ -44,6 +44,7 @@ def pods(found: PodsOf) -> dict[str, Any]:
         "touches": [_pod(each, found.name) for each in found.both],
         "noMore": [_pod(each, found.name) for each in found.no_more],
         "would": [_pod(each, found.name) for each in found.would],
+        "excepted": [_pod(each, found.name) for each in found.excepted],
         "workloads": [
             {"namespace": each.namespace, "object": each.title} for each in found.templates
         ],
@@ -51,4 +52,8 @@ def pods(found: PodsOf) -> dict[str, Any]:
 
 
 def _pod(pod: LivePod, name: str) -> dict[str, Any]:
-    return {"namespace": pod.namespace, "name": pod.name, "why": pod.failed.get(name) or None}
+    return {
+        "namespace": pod.namespace,
+        "name": pod.name,
+        "why": pod.failed.get(name) or pod.excepted.get(name),
+    }

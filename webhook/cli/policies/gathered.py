@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 class LivePod(NamedTuple):
     """A live pod of a run. `stamped` are the policies that took part when it was created.
 
-    `matching` are those that match it now, `failed` why those that took part do not any more.
+    `matching` are those that match it now and would take part, `failed` why those that took part
+    do not any more, `excepted` the exceptions, by policy, by which one that matches takes no part.
     """
 
     namespace: str
@@ -23,6 +24,7 @@ class LivePod(NamedTuple):
     stamped: tuple[str, ...]
     matching: frozenset[str]
     failed: Mapping[str, str]
+    excepted: Mapping[str, str] = {}
 
 
 class Template(NamedTuple):

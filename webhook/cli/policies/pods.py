@@ -21,13 +21,15 @@ class NoSuchPolicy(FairleadError):
 @dataclass(frozen=True, slots=True)
 class PodsOf:
     """Of one policy: live pods in which it took part and that it matches now (`both`), that it
-    does not match any more (`no_more`), in which it would take part (`would`); workloads.
+    does not match any more (`no_more`), in which it would take part (`would`), and in which it
+    would not for an exception (`excepted`); workloads.
     """
 
     name: str
     both: Sequence[LivePod]
     no_more: Sequence[LivePod]
     would: Sequence[LivePod]
+    excepted: Sequence[LivePod]
     templates: Sequence[Template]
 
 
@@ -47,6 +49,7 @@ def pods_of(gathered: Gathered, name: str) -> PodsOf:
             if name not in pod.matching
         ],
         [pod for pod in gathered.pods if name in pod.matching and name not in pod.stamped],
+        [pod for pod in gathered.pods if name in pod.excepted and name not in pod.stamped],
         [each for each in gathered.templates if name in each.matching],
     )
 

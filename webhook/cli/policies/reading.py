@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -45,18 +46,20 @@ class _Set(NamedTuple):
     statuses: Mapping[str, Mapping[str, Any]]
 
 
-async def gather(client: Client, where: Sequence[Where], namespace: str, *, pods: bool) -> Gathered:
+async def gather(
+    client: Client, where: Sequence[Where], namespace: str, *, pods: bool, served: bool = True
+) -> Gathered:
     """All that is known; `pods`: of live pods and templates too, in a namespace or in all.
 
-    Raises ClusterError and UnreadableInput.
+    `served`: also what the webhook's replicas serve and have counted. Raises ClusterError and
+    UnreadableInput.
     """
     from_cluster = not where or where[0] is CLUSTER
     read = await _cluster(client) if from_cluster else _files(where)
-    said = await replicas.ask(client)
-    notes = [said.note] if said.note else []
-    served = said.served
-    if served is None and (served := replicas.by_status(read.statuses.values())) is not None:
-        notes.append("what replicas serve is as the controller saw it last")
+    said = await replicas.ask(client) if served else replicas.Said(None, {})
+    known, notes = said.served, [said.note] if said.note else []
+    if said.note and (known := replicas.by_status(read.statuses.values())) is not None:
+        notes = [f"what replicas serve is as the controller saw it last; {said.note}"]
     models = {
         each.model.name: each.model
         for each in read.documents.documents
@@ -74,7 +77,7 @@ async def gather(client: Client, where: Sequence[Where], namespace: str, *, pods
         models,
         _accepted(read.statuses),
         _counts(models, read.statuses, said),
-        served,
+        known,
         await _comparable(client) if from_cluster else True,
         live,
         templates,
@@ -150,7 +153,7 @@ async def _touched(
     client: Client, namespace: str, policies: PolicySet
 ) -> tuple[Sequence[LivePod], Sequence[Template], Sequence[str]]:
     facts = await read_facts(client, namespace, nodes=False)
-    toucher = Toucher(policies, facts.namespaces)
+    toucher = Toucher(policies, facts.namespaces, datetime.now(UTC))
     within = f"/namespaces/{namespace}" if namespace else ""
     listed = await client.list(
         f"/api/v1{within}/pods", lambda pod: _live(toucher, kept(pod, facts.namespaces))

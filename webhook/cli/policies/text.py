@@ -50,8 +50,8 @@ def pods(found: PodsOf) -> Iterator[str]:
     """The pods and workloads of one policy."""
     yield (
         click.style(f"policy {found.name}", bold=True)
-        + f": took part in {len(found.both) + len(found.no_more)} live pods, matches "
-        + f"{len(found.both) + len(found.would)} now, and {len(found.templates)} workloads"
+        + f": live pods in which it took part: {len(found.both) + len(found.no_more)}; in which "
+        + f"it would today: {len(found.both) + len(found.would)}; workloads: {len(found.templates)}"
     )
     rows = [
         *_by_namespace("touches", [(pod.namespace, pod.name, "") for pod in found.both]),
@@ -60,12 +60,16 @@ def pods(found: PodsOf) -> Iterator[str]:
             [(pod.namespace, pod.name, pod.failed[found.name]) for pod in found.no_more],
         ),
         *_by_namespace("would", [(pod.namespace, pod.name, "") for pod in found.would]),
+        *_by_namespace(
+            "excepted",
+            [(pod.namespace, pod.name, f"by {pod.excepted[found.name]}") for pod in found.excepted],
+        ),
         *_by_namespace("workload", [(one.namespace, one.title, "") for one in found.templates]),
     ]
     yield from table(rows, 2)
     if found.would:
         yield ""
-        yield "would: they match now, and it took no part when they were created: fairlead explain"
+        yield "would: it took no part when they were created; fairlead explain pod NAME says why"
 
 
 def replicas(gathered: Gathered) -> Iterator[str]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from webhook.admission.arrival import Arrival
 from webhook.admission.engine import subject_of
+from webhook.admission.excepted import taking_part
 from webhook.cli.decisions import MAX_REPLICAS
 from webhook.cli.diff.gathered import Template as Maker
 from webhook.cli.live import stamped
@@ -18,6 +19,7 @@ from webhook.placement import pod as pods
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from datetime import datetime
 
     from webhook.cli.diff.gathered import Planned
     from webhook.placement.shapes import JsonObject
@@ -29,40 +31,50 @@ if TYPE_CHECKING:
 class Toucher:
     """Asks the policies of one set; `namespaces` are labels by name."""
 
-    def __init__(self, policies: PolicySet, namespaces: Mapping[str, Mapping[str, str]]) -> None:
+    def __init__(
+        self, policies: PolicySet, namespaces: Mapping[str, Mapping[str, str]], now: datetime
+    ) -> None:
         self._policies = policies
         self._by_name = {policy.name: policy for policy in policies.policies}
         self._namespaces = namespaces
+        self._now = now
 
     def pod(self, pod: Object) -> LivePod | None:
         """A live pod; None if it belongs to no run and was never touched."""
         stamp = stamped.read(pod)
         taken = tuple(stamp.policies) if stamp else ()
-        subject = self._subject(pod.value, pod.namespace)
-        if subject is None:
+        seen = self._seen(pod.value, pod.namespace)
+        if seen is None:
             return LivePod(pod.namespace, pod.name, taken, frozenset(), {}) if taken else None
-        matching = self._matching(subject)
+        subject, arrival = seen
+        matching, excepted = self._matching(subject, arrival)
         failed = {}
         for name in taken:
             if name not in matching:
                 policy = self._by_name.get(name)
-                failed[name] = "" if policy is None else policy.failed(subject) or ""
-        return LivePod(pod.namespace, pod.name, taken, matching, failed)
+                why = excepted.get(name) and f"set aside by the exception {excepted[name]}"
+                failed[name] = why or ("" if policy is None else policy.failed(subject) or "")
+        return LivePod(pod.namespace, pod.name, taken, matching, failed, excepted)
 
     def template(self, maker: Maker | Planned) -> Template:
         """What makes pods: the policies that match some of them."""
         found: set[str] = set()
         for pod in _pods(maker):
-            subject = self._subject(pod, maker.namespace)
-            if subject is not None:
-                found |= self._matching(subject)
+            seen = self._seen(pod, maker.namespace)
+            if seen is not None:
+                found |= self._matching(*seen)[0]
         return Template(maker.namespace, _title(maker), frozenset(found))
 
-    def _matching(self, subject: Subject) -> frozenset[str]:
+    def _matching(
+        self, subject: Subject, arrival: Arrival
+    ) -> tuple[frozenset[str], Mapping[str, str]]:
+        """The policies that would take part, and the exceptions, by policy that would not."""
         policies = self._policies.policies
-        return frozenset(policies[at].name for at in self._policies.matching(subject))
+        positions, aside = taking_part(self._policies, subject, arrival)
+        excepted = {name: taken.exception.name for taken in aside.by for name in taken.policies}
+        return frozenset(policies[at].name for at in positions), excepted
 
-    def _subject(self, pod: JsonObject, namespace: str) -> Subject | None:
+    def _seen(self, pod: JsonObject, namespace: str) -> tuple[Subject, Arrival] | None:
         labels = labels_of(namespace, self._namespaces)
         try:
             own = pods.read(pod)
@@ -71,7 +83,8 @@ class Toucher:
         identity = identify(own.labels, own.annotations, labels)
         if identity is None:
             return None
-        return subject_of(Arrival(pod, namespace, labels), own, identity, self._policies)
+        arrival = Arrival(pod, namespace, labels, now=self._now)
+        return subject_of(arrival, own, identity, self._policies), arrival
 
 
 def _pods(maker: Maker | Planned) -> Iterator[JsonObject]:
