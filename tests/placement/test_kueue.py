@@ -1,0 +1,121 @@
+"""What Kueue has put into a pod: which pods, by which queue, and what becomes of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.laws.strategies import REQUIRED, document
+from tests.laws.world import decided, patched, policy_set
+from webhook import names
+from webhook.placement import pod as pods
+from webhook.placement.kueue import flavor_of
+
+Json = dict[str, Any]
+KEEP = {names.KUEUE: names.KUEUE_KEEP}
+ADMISSION = f"{names.KUEUE_PREFIX}admission"
+
+
+def pod(labels: Json | None = None, annotations: Json | None = None, **spec: Any) -> Json:
+    """A pod of a run that Kueue has admitted, unless its labels are given."""
+    marks = {names.KUEUE_PODSET: "main"} if labels is None else labels
+    return {
+        "metadata": {"labels": {names.RUN: "r", **marks}, "annotations": annotations or {}},
+        "spec": {"containers": [], "nodeSelector": {"pool": "a"}, **spec},
+    }
+
+
+def by(manifest: Json) -> str:
+    """Who admitted it, as messages say; "" if nobody has."""
+    flavor = flavor_of(pods.read(manifest), pods.scheduling_gates(manifest), KEEP)
+    return flavor.by if flavor else ""
+
+
+@pytest.mark.parametrize(
+    ("gates", "said"),
+    [
+        ([], "Kueue"),
+        (["example.com/gate"], "Kueue"),
+        ([names.KUEUE_TOPOLOGY_GATE], "Kueue"),
+        ([ADMISSION], ""),
+        ([names.KUEUE_TOPOLOGY_GATE, ADMISSION], ""),
+        ([f"{names.KUEUE_PREFIX}elastic-job"], ""),
+    ],
+)
+def test_what_waits_for_kueue_has_no_flavor_yet(gates: list[str], said: str) -> None:
+    """But behind the topology's gate it has, and other gates are not Kueue's."""
+    assert by(pod(schedulingGates=[{"name": gate} for gate in gates])) == said
+
+
+def test_only_the_podset_says_that_a_pod_was_admitted() -> None:
+    """A queue's name is on what waits, too; and an empty selector has nothing to keep."""
+    assert not by(pod({names.KUEUE_QUEUE: "ml", f"{names.KUEUE_PREFIX}managed": "true"}))
+    assert not by(pod({names.KUEUE_PODSET: ""}))
+    assert not by(pod(nodeSelector={}))
+
+
+def test_the_queue_is_named_as_well_as_the_pod_tells_it() -> None:
+    """Its own label first, then the author's, then the workload; none steers a terminal."""
+    podset = {names.KUEUE_PODSET: "main"}
+    workload = {names.KUEUE_WORKLOAD: "job-\x1b[31m"}
+    local, queue = {names.KUEUE_LOCAL_QUEUE: "l"}, {names.KUEUE_QUEUE: "q"}
+    assert by(pod({**podset, **local, **queue}, workload)) == "Kueue (queue 'l')"
+    assert by(pod({**podset, **queue}, workload)) == "Kueue (queue 'q')"
+    assert by(pod(podset, workload)) == "Kueue (workload 'job-\\x1b[31m')"
+
+
+@pytest.mark.parametrize(
+    ("labels", "kept"), [({}, False), ({names.KUEUE: "true"}, False), (KEEP, True)]
+)
+def test_the_namespace_says_whether_it_is_kept(labels: dict[str, str], kept: bool) -> None:
+    """By one word; the pod has no say in it."""
+    manifest = pod({names.KUEUE_PODSET: "main", **KEEP})
+    flavor = flavor_of(pods.read(manifest), frozenset(), labels)
+    assert flavor is not None
+    assert flavor.kept is kept
+
+
+def required(*expressions: Json) -> Json:
+    """Overrides of required node affinity, of one term."""
+    terms = [{"matchExpressions": list(expressions)}]
+    return {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}}
+
+
+def test_what_only_everything_before_leaves_no_node_names_kueue_too() -> None:
+    """No single one of them is to blame."""
+    first = required({"key": "zone", "operator": "In", "values": ["a"]})
+    either = {
+        "affinity": {
+            "nodeAffinity": {
+                REQUIRED: {
+                    "nodeSelectorTerms": [
+                        {"matchExpressions": [{"key": key, "operator": "In", "values": ["b"]}]}
+                        for key in ("zone", "pool")
+                    ]
+                }
+            }
+        }
+    }
+    policies = policy_set(
+        [
+            document("PlacementPolicy", "first", {"priority": 1, "overrides": first}),
+            document("PlacementPolicy", "second", {"overrides": either}),
+        ]
+    )
+    decision = decided(pod(), policies, kueue=True)
+    (warning,) = decision.warnings
+    assert warning.startswith("policy second: affinity.nodeAffinity.required dropped beside")
+    assert warning.endswith("the policies before it, and Kueue")
+
+
+def test_an_override_that_takes_a_key_away_is_named_beside_kueue() -> None:
+    """Where nothing is kept: a mode of a class removes what it cannot be met beside."""
+    wish = {"capacity": [{"class": "spot", "mode": "Prevent"}]}
+    policies = policy_set([document("PlacementPolicy", "stable", {"overrides": wish})])
+    manifest = pod(nodeSelector={"spot": "true"})
+    decision = decided(manifest, policies)
+    assert "nodeSelector[spot]: policy stable removed it, Kueue put 'true'" in decision.warnings
+    assert patched(manifest, decision)["spec"]["nodeSelector"] == {}
+    kept = decided(manifest, policies, kueue=True)
+    assert patched(manifest, kept)["spec"]["nodeSelector"] == {"spot": "true"}
