@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -55,6 +57,22 @@ def test_what_one_of_the_sets_reads_or_writes_makes_a_shape(
 ) -> None:
     """Role and kind always do."""
     assert not alike(text, one=WORKER, other=other)
+
+
+def test_the_end_of_an_exception_makes_a_shape() -> None:
+    """What is remembered of a pod before it is not what becomes of the next one after it."""
+    exception = (
+        "apiVersion: fairlead.dev/v1alpha1\nkind: PlacementException\nmetadata: {name: e}\n"
+        'spec: {policies: ["*"], match: {roles: [worker]}, until: "2026-06-01T12:00:00Z", '
+        "reason: x}\n"
+    )
+    shapes = Shapes([policies(PLAIN, exception)])
+    end = datetime(2026, 6, 1, 12, tzinfo=UTC)
+    seconds = (-2, -1, 0, 1)
+    came = [replace(arrival(WORKER), now=end + timedelta(seconds=each)) for each in seconds]
+    first, second, third, fourth = map(shapes.of, came)
+    assert first == second != third == fourth
+    assert shapes.of(arrival(WORKER)) not in (first, third)
 
 
 def test_containers_count_as_far_as_they_are_asked_for() -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 async def read_policies(client: Client) -> Loaded:
-    """The set of the PlacementPolicies and CapacityClasses in the cluster, as they are now.
+    """The set of the policies, classes and exceptions in the cluster, as they are now.
 
     Raises ClusterError, with the cure if the cluster has no such kinds, and InvalidDocuments with
     every finding: a finding's place is an object, `placementpolicies/spot`.

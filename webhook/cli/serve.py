@@ -57,7 +57,7 @@ def command(
       fairlead serve --policies /etc/fairlead/policies --tls-secret fairlead-webhook-tls
 
     \b
-    With the policies that the cluster holds (kubectl get placementpolicies,capacityclasses):
+    With the policies that the cluster holds (kubectl get pp,cc,pe):
       fairlead serve --policies-from-cluster --tls-secret fairlead-webhook-tls
 
     \b

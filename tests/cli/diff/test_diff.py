@@ -353,3 +353,16 @@ def test_what_others_wrote_steers_no_terminal_and_no_markdown(folder: Folder) ->
         assert "@all" in shown
     block = shown.partition("```diff\n")[2].partition("\n```")[0]
     assert "@all" in block
+
+
+def test_an_exception_counts_as_it_is_in_force_now(folder: Folder) -> None:
+    """Whom it would let pass is told before the merge; one that has ended is no difference."""
+    text = (
+        "apiVersion: fairlead.dev/v1alpha1\nkind: PlacementException\nmetadata: {name: anna}\n"
+        'spec: {policies: [amd64-only], match: {namespaces: [research]}, until: "%s", reason: x}\n'
+    )
+    folder.write("strict/p.yaml", REJECTED)
+    for year, count in (("2099", 1), ("2001", 0)):
+        folder.write("excepted/p.yaml", REJECTED + text % f"{year}-01-01T00:00:00Z")
+        told = folder.told(ARM, old="strict", new="excepted")
+        assert len(told["changes"]) == count

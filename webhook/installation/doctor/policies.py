@@ -48,7 +48,7 @@ _IN_CLUSTER = _Place(
     "the cluster has no definitions of policies: the webhook takes them from there",
     "kubectl apply --server-side -f manifests/crds",
     "mend it, or the object that it names",
-    "kubectl get placementpolicies,capacityclasses -o yaml",
+    "kubectl get placementpolicies,capacityclasses,placementexceptions -o yaml",
     "the log of the webhook has them all",
 )
 
