@@ -19,13 +19,11 @@ from webhook.placement.room import lacking
 from webhook.placement.shortfall import LIMIT, cut, shortfall
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping
+    from collections.abc import Hashable, Mapping
 
     from webhook.admission.decision import Decision
-    from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import JsonObject, Toleration
-    from webhook.placement.shortfall import Condition
     from webhook.policy.policy_set import PolicySet
 
 K = TypeVar("K", bound="Hashable")
@@ -72,11 +70,10 @@ class Prospects:
         key = _key(final, asked)
         if self._some(key, final, asked):
             return ""
-        own = _behind_gates(spec, pods.read(pod))
-        request = own.annotations.get(names.CAPACITY, "")
-        asking = (key, _key(own, asked, request), policies.hash, decision.policies)
+        asking = (key, _came(pod), policies.hash, decision.policies)
         said = _recalled(self._said, asking)
         if said is None:
+            own = _behind_gates(spec, pods.read(pod))
             said = self._why(own, final, asked, decision, policies)
             _remember(self._said, asking, said)
         return said
@@ -105,20 +102,11 @@ class Prospects:
             return ""
         groups = self.groups.of(final)
         conditions = demands(own, final, decision, policies)
-        rest = whole(final)
-        if rest and any(
-            _meets(each.node, conditions) and not rest.holds(each.node) for each in groups
-        ):
-            conditions.append(rest)
-        found = shortfall(final, asked, conditions, groups)
+        found = shortfall(final, asked, conditions, groups, whole(final))
         ours = any(condition.policy for condition in found.conditions)
         came = not ours and not self._some(_key(own, asked), own, asked)
         begin = f"0 of {len(self.groups)} nodes{' as the pod came' if came else ''}: "
         return cut(begin + found.text, LIMIT)
-
-
-def _meets(node: Node, conditions: Iterable[Condition]) -> bool:
-    return all(each.holds(node) for each in conditions)
 
 
 def _work(pod: PodPlacement) -> int:
@@ -134,10 +122,21 @@ def _behind_gates(spec: JsonObject, placement: PodPlacement) -> PodPlacement:
 
 
 def _key(pod: PodPlacement, *more: object) -> bytes:
-    """All of the pod that the answer depends on; short, however much the pod says."""
-    told = orjson.dumps(
-        (pod.node_selector, pod.required, pod.tolerations, more), option=orjson.OPT_SORT_KEYS
-    )
+    """All of the pod that the answer depends on."""
+    return _short((pod.node_selector, pod.required, pod.tolerations, more))
+
+
+def _came(pod: JsonObject) -> bytes:
+    """All of the pod as it came that what is said of it depends on."""
+    spec = pod["spec"]
+    annotations = pod["metadata"].get("annotations") or {}
+    fields = [spec.get(key) for key in ("nodeSelector", "affinity", "tolerations")]
+    return _short((fields, annotations.get(names.CAPACITY)))
+
+
+def _short(value: object) -> bytes:
+    """The value, or a digest of it where a pod says much."""
+    told = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     return told if len(told) <= _LONGEST_KEY else blake2b(told).digest()
 
 

@@ -60,18 +60,26 @@ def shortfall(
     requests: Mapping[str, int],
     conditions: Sequence[Condition],
     groups: Collection[Alike],
+    whole: Condition | None = None,
 ) -> Shortfall:
     """Why none of the groups admits the pod, of which `conditions` is all that it asks of labels.
+
+    Nodes that meet all of them and yet not `whole` are left out by that one.
 
     Closest are the nodes that meet all conditions; where there are none, the condition that no node
     meets is named, or those that no node meets together.
     """
-    met = [{at for at, each in enumerate(groups) if c.holds(each.node)} for c in conditions]
+    met = [_meeting(condition, groups) for condition in conditions]
     counts = [each.count for each in groups]
     together = set(range(len(counts))).intersection(*met)
     numbers = [sum(counts[at] for at in each) for each in met]
     if not counts:
         return Shortfall("the cluster has no nodes")
+    if whole and any(at in together and not whole.holds(a.node) for at, a in enumerate(groups)):
+        conditions = [*conditions, whole]
+        met.append(_meeting(whole, groups))
+        numbers.append(sum(counts[at] for at in met[-1]))
+        together &= met[-1]
     if not together:
         return _apart(conditions, met, numbers)
     closest = [each for at, each in enumerate(groups) if at in together]
@@ -82,6 +90,24 @@ def shortfall(
     told = _rarest(conditions, numbers)
     verb = "matches" if len(conditions) == 1 else "match"
     return Shortfall(f"{_named(told, len(conditions))} {verb} {total}, but {why}", told)
+
+
+def _meeting(condition: Condition, groups: Iterable[Alike]) -> set[int]:
+    """The positions of the groups that meet the condition; one look for each value of a label."""
+    keys = node_affinity.keys(condition.terms)
+    if len(keys) != 1 or any(term.get("matchFields") for term in condition.terms):
+        return {at for at, each in enumerate(groups) if condition.holds(each.node)}
+    (key,) = keys
+    by_value: dict[str | None, bool] = {}
+    found = set()
+    for at, each in enumerate(groups):
+        value = each.node.labels.get(key)
+        holds = by_value.get(value)
+        if holds is None:
+            holds = by_value[value] = condition.holds(each.node)
+        if holds:
+            found.add(at)
+    return found
 
 
 def _rarest(
