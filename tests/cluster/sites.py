@@ -11,7 +11,7 @@ import socket
 import ssl
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,39 +81,42 @@ class Site:
         found: list[Json] = document["findings"]
         return found
 
-    def configuration(self) -> Json:
+    def configuration(self, kind: str = "mutatingwebhookconfiguration") -> Json:
         """The webhook configuration as the API server has it."""
-        found: Json = self.kubectl.json("get", "mutatingwebhookconfiguration", "fairlead")
+        found: Json = self.kubectl.json("get", kind, "fairlead")
         return found
 
     def create_pod(self, name: str, namespace: str = "default", **labels: str) -> Json:
         """`kubectl create` a pod with labels of ours, and give it as it is stored."""
-        pod = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": name,
-                "labels": {f"fairlead.dev/{key}": value for key, value in labels.items()},
-            },
-            "spec": {"containers": [{"name": "main", "image": "example.invalid/none"}]},
-        }
         kubectl = self.kubectl.within(namespace)
-        created: Json = kubectl.json("create", "-f", "-", stdin=json.dumps(pod))
+        created: Json = kubectl.json("create", "-f", "-", stdin=json.dumps(_pod(name, labels)))
+        return created
+
+    def bring_policy(self) -> None:
+        """`kubectl apply` the policy above, and wait until pods are placed by it."""
+        self.kubectl("apply", "-f", "-", stdin=POLICIES)
+        end = time.monotonic() + 60
+        while self.dry_run(run="r")["spec"].get("nodeSelector") != {"pool": "a"}:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
+    def dry_run(self, **labels: str) -> Json:
+        """What would become of a pod with labels of ours."""
+        created: Json = self.kubectl.json(
+            "create", "--dry-run=server", "-f", "-", stdin=json.dumps(_pod("dry", labels))
+        )
         return created
 
     def start_webhook(self) -> None:
         """Run `fairlead serve`, and wait until it listens."""
         # Another process has another authority.
         self.authority.unlink(missing_ok=True)
-        policies = self.folder / "policies"
-        policies.mkdir(exist_ok=True)
-        (policies / "policies.yaml").write_text(POLICIES)
         ports = ("--port", str(self.port), "--health-port", str(self.health_port))
         process = self.plane.start_process(
             WEBHOOK,
             [
                 *(sys.executable, "-c", "from webhook.cli import main; main()", "serve"),
-                *("--policies", policies, "--kubeconfig", self.plane.kubeconfig),
+                *("--policies-from-cluster", "--kubeconfig", self.plane.kubeconfig),
                 *("--host", "127.0.0.1", *ports, "--self-signed", "--ca-out", self.authority),
             ],
         )
@@ -136,6 +139,18 @@ class Site:
         except OSError:
             # No file yet, half a file, nobody there.
             return False
+
+
+def _pod(name: str, labels: Mapping[str, str]) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "labels": {f"fairlead.dev/{key}": value for key, value in labels.items()},
+        },
+        "spec": {"containers": [{"name": "main", "image": "example.invalid/none"}]},
+    }
 
 
 def build(plane: ControlPlane, kubectl: Kubectl, folder: Path) -> Site:

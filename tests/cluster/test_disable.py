@@ -22,7 +22,7 @@ from webhook.installation.overlays import objects_of
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.controller import start_controller
 from webhook.sandbox.kubectl import Kubectl
-from webhook.sandbox.run_api import install_run_api
+from webhook.sandbox.run_api import install_policy_api, install_run_api
 
 Json = dict[str, Any]
 CONFIGURATION = ("mutatingwebhookconfiguration", "fairlead")
@@ -38,6 +38,7 @@ def site(
     with ControlPlane(folder / "cluster", binaries, Settings(components=COMPONENTS)) as plane:
         plane.create_namespace(NAMESPACE)
         install_run_api(plane.api)
+        install_policy_api(plane.api)
         site = build(plane, Kubectl(kubectl_path, plane.kubeconfig), folder)
         lease = ("--lease-namespace", NAMESPACE)
         start_controller(plane, options=(*lease, "--webhook-configuration", "fairlead"))

@@ -26,6 +26,12 @@ from webhook.sandbox.nodes import SHIPPED_NODES, read_pools
 
 Json = dict[str, Any]
 CONFIGURATION = ("mutatingwebhookconfiguration", "fairlead")
+WISH = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: wish}
+spec: {overrides: {capacity: [{class: none, mode: Constrain}]}}
+"""
 SERVER_NAME = "fairlead-webhook.fairlead-system.svc"
 LEASE = ("--lease-namespace", NAMESPACE)
 
@@ -301,14 +307,17 @@ def test_endpoints_are_counted(behind_its_service: tuple[Site, Pair]) -> None:
 def test_policies_are_read_as_the_webhook_reads_them(
     behind_its_service: tuple[Site, Pair],
 ) -> None:
-    """What is wrong is told with its place."""
+    """What is wrong is told with its place; it is stored only where nobody judges it."""
     site, _ = behind_its_service
-    config_map = ("configmap", "fairlead-policies", "-n", NAMESPACE)
-    broken = {"data": {"broken.yaml": "kind: PlacementPolicy\n"}}
-    site.kubectl("patch", *config_map, "-p", json.dumps(broken))
-    assert "fairlead-policies: broken.yaml:1:1" in " ".join(told(site, "policies"))
-    site.kubectl("delete", *config_map)
-    assert "there is no ConfigMap" in " ".join(told(site, "policies"))
+    refused = site.kubectl.run("apply", "-f", "-", stdin=WISH)
+    assert "there is no capacity class 'none'" in refused.stderr
+    site.kubectl("delete", "validatingwebhookconfiguration", "fairlead")
+    (found,) = told(site, "judgement")
+    assert found.startswith("there is no ValidatingWebhookConfiguration fairlead: policies are")
+    eventually(lambda: site.kubectl.run("apply", "-f", "-", stdin=WISH).returncode == 0)
+    (found,) = told(site, "policies")
+    assert found.startswith("the cluster: placementpolicies/wish: spec.overrides.capacity[0].class")
+    site.kubectl("delete", "placementpolicy", "wish")
 
 
 def test_a_namespace_that_is_nearly_marked_is_told(well: Site) -> None:

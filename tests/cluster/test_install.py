@@ -14,14 +14,18 @@ from typing import Any
 import pytest
 
 from tests.cluster.rooms import is_stamped
-from tests.cluster.sites import NAMESPACE, POLICIES, Site, build
-from webhook import names
-from webhook.errors import InvalidDocuments
+from tests.cluster.sites import NAMESPACE, WEBHOOK, Site, build
+from webhook import names, validating
+from webhook.errors import InstallationError, InvalidDocuments
 from webhook.installation.choices import Choices, adapted, configuration_of
 from webhook.installation.interception import intercept
 from webhook.installation.overlays import every_key, objects_of
 from webhook.installation.patience import NotInTime, Patience
+from webhook.installation.policies import SHIPPED, marked
 from webhook.kube.client import connect
+from webhook.kube.policy_objects import read_objects
+from webhook.policy.load import load
+from webhook.policy.objects import load_objects
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.nodes import SHIPPED_NODES, read_pools
@@ -34,6 +38,25 @@ metadata: {name: mine}
 spec:
   defaults: {nodeSelector: {pool: mine}}
 """
+SPOT = """
+apiVersion: fairlead.dev/v1alpha1
+kind: CapacityClass
+metadata: {name: spot}
+spec: {nodes: [{labels: {lifecycle: spot}}]}
+"""
+WISH = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: wish, labels: {team: a}}
+spec: {priority: 3, overrides: {capacity: [{class: spot, mode: Constrain}]}}
+"""
+RESOURCES = (
+    names.RUNS,
+    names.PLACEMENT_POLICIES,
+    names.CAPACITY_CLASSES,
+    names.PLACEMENT_EXCEPTIONS,
+)
+PATCHED = json.dumps({"spec": {"defaults": {"nodeSelector": {"pool": "theirs"}}}})
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +72,9 @@ def site(
 
 @pytest.fixture
 def installed(site: Site) -> Site:
-    """The cluster with Fairlead as it is by default, whatever was there before."""
+    """The cluster with Fairlead as it is by default, whatever was there before, and a policy."""
     site.install()
+    site.bring_policy()
     return site
 
 
@@ -103,27 +127,39 @@ def test_an_upgrade_changes_what_differs_and_leaves_what_others_did(installed: S
 
 
 def test_policies_that_somebody_changed_stay(installed: Site, tmp_path: Path) -> None:
-    """Unless others are given; those that install put there itself are brought up to date."""
-    name = f"ConfigMap {NAMESPACE}/fairlead-policies"
-    kubectl = installed.kubectl.within(NAMESPACE)
-
-    def data() -> Json:
-        found: Json = kubectl.json("get", "configmap", "fairlead-policies")["data"]
-        return found
-
-    shipped = data()
-    patch = json.dumps({"data": {"mine.yaml": POLICY}})
-    kubectl("patch", "configmap", "fairlead-policies", "--type=merge", "-p", patch)
-    assert results(installed)[name] == "kept"
-    assert data() == {**shipped, "mine.yaml": POLICY}
+    """Each by itself; those that install put there itself are brought up to date."""
+    spot, mine = "CapacityClass spot", "PlacementPolicy mine"
+    change = [{"op": "add", "path": "/spec/nodes/-", "value": {"labels": {"my": "spot"}}}]
+    installed.kubectl("patch", "capacityclass", "spot", "--type=json", "-p", json.dumps(change))
+    assert results(installed)[spot] == "kept"
+    nodes = installed.kubectl.json("get", "capacityclass", "spot")["spec"]["nodes"]
+    assert nodes[-1] == {"labels": {"my": "spot"}}
     folder = tmp_path / "mine"
     (folder / "sub").mkdir(parents=True)
     (folder / "sub" / "mine.yaml").write_text(POLICY)
-    assert results(installed, "--policies", str(folder))[name] == "changed"
-    assert data() == {"sub-mine.yaml": POLICY}
-    # Nobody has changed those since.
-    assert results(installed)[name] == "changed"
-    assert data() == shipped
+    given = ("--policies", str(folder))
+    assert results(installed, *given)[mine] == "created"
+    assert results(installed, *given)[mine] == "unchanged"
+    (folder / "sub" / "mine.yaml").write_text(POLICY.replace("pool: mine", "pool: other"))
+    assert results(installed, *given)[mine] == "changed"
+    assert pool_of(installed) == "other"
+    installed.kubectl("patch", "placementpolicy", "mine", "--type=merge", "-p", PATCHED)
+    (folder / "sub" / "mine.yaml").write_text(POLICY)
+    assert results(installed, *given)[mine] == "kept"
+    assert pool_of(installed) == "theirs"
+    # Without them nobody takes it away.
+    assert mine not in results(installed)
+    assert pool_of(installed) == "theirs"
+    installed.kubectl("delete", "placementpolicy", "mine")
+    removal = [{"op": "remove", "path": f"/spec/nodes/{len(nodes) - 1}"}]
+    installed.kubectl("patch", "capacityclass", "spot", "--type=json", "-p", json.dumps(removal))
+    assert results(installed)[spot] == "unchanged"
+
+
+def pool_of(site: Site) -> str:
+    """What the policy `mine` says."""
+    spec = site.kubectl.json("get", "placementpolicy", "mine")["spec"]
+    return str(spec["defaults"]["nodeSelector"]["pool"])
 
 
 def test_policies_with_errors_are_not_installed(site: Site, tmp_path: Path) -> None:
@@ -181,7 +217,6 @@ def leftovers(site: Site) -> list[str]:
 def test_uninstall_leaves_what_it_says(installed: Site) -> None:
     """Definitions and their objects, unless they are to go too; what is somebody else's, always."""
     site = installed
-    site.kubectl("apply", "-f", "-", stdin=POLICIES)
     site.kubectl("create", "secret", "generic", names.AUTHORITY_SECRET, "-n", NAMESPACE)
     mine = ("configmap", "mine", "-n", NAMESPACE)
     site.kubectl("create", *mine)
@@ -189,23 +224,22 @@ def test_uninstall_leaves_what_it_says(installed: Site) -> None:
     assert site.configuration()
     done = site.run("uninstall", "--yes")
     assert done.exit_code == 0
-    runs, policies, classes = (
-        f"CustomResourceDefinition {name}.fairlead.dev"
-        for name in (names.RUNS, names.PLACEMENT_POLICIES, names.CAPACITY_CLASSES)
-    )
+    runs, *kept = (f"CustomResourceDefinition {name}.fairlead.dev" for name in RESOURCES)
     namespace = f"Namespace {NAMESPACE}"
     assert f"left: ConfigMap {NAMESPACE}/mine, and so the namespace: not Fairlead's" in done.stdout
     assert f"left: {runs}, and every Run" in done.stdout
-    for kept in (policies, classes):
-        assert f"left: {kept}, and every object of it" in done.stdout
-    assert leftovers(site) == sorted([runs, policies, classes, namespace])
+    for each in kept:
+        assert f"left: {each}, and every object of it" in done.stdout
+    assert set(leftovers(site)) == {runs, *kept, namespace}
     assert "pool" in site.kubectl("get", "placementpolicies")
+    assert "spot" in site.kubectl("get", "capacityclasses")
     site.kubectl("get", *mine)
-    # No pod is refused, nor placed.
+    # No pod is refused, nor placed; and policies are anybody's to write.
     assert not is_stamped(site.create_pod("free", run="r"))
+    site.kubectl("delete", "placementpolicy", "pool")
     site.kubectl("delete", *mine)
-    deleted = [runs, policies, classes, namespace]
-    assert site.uninstall().stdout == "".join(f"deleted {each}\n" for each in deleted)
+    deleted = [f"deleted {each}" for each in (runs, *kept, namespace)]
+    assert sorted(site.uninstall().stdout.splitlines()) == sorted(deleted)
     assert leftovers(site) == []
     nothing = site.run("uninstall", "--yes")
     assert nothing.stdout == "there was nothing of Fairlead's to delete\n"
@@ -219,6 +253,92 @@ def test_what_kubectl_applied_is_taken_over(site: Site) -> None:
         # The Runs' definition is served a moment after it was applied.
         site.kubectl.run("apply", "-f", "-", stdin=shown)
     assert set(results(site).values()) <= {"changed", "unchanged"}
+
+
+def test_policies_of_before_become_objects_every_one(site: Site, tmp_path: Path) -> None:
+    """An installation from files, by kubectl, whose ConfigMap its admin has changed."""
+    site.uninstall()
+    (tmp_path / "mine.yaml").write_text(POLICY)
+    from_files = ("--policies-from-files", "--policies", str(tmp_path))
+    shown = site.run("install", "--dry-run", *from_files, *site.at_its_address).stdout
+    site.kubectl("apply", "-f", "-", stdin=shown)
+    files = {"mine.yaml": POLICY, "spot.yaml": SPOT, "wish.yaml": WISH}
+    config_map = ("configmap", names.POLICIES_CONFIG_MAP, "-n", NAMESPACE)
+    site.kubectl("patch", *config_map, "--type=merge", "-p", json.dumps({"data": files}))
+    before = site.kubectl.json("get", "deployment", names.WEBHOOK, "-n", NAMESPACE)["spec"]
+    # One that nobody went by until now would be in force.
+    site.kubectl("wait", "--for=condition=Established", "crd", "--all")
+    site.kubectl("apply", "-f", "-", stdin=POLICY.replace("name: mine", "name: new"))
+    with pytest.raises(InstallationError, match="others beside: PlacementPolicy new"):
+        site.install()
+    after = site.kubectl.json("get", "deployment", names.WEBHOOK, "-n", NAMESPACE)["spec"]
+    assert after == before
+    site.kubectl("delete", "placementpolicy", "new")
+    done = site.install()
+    assert "3 policies and classes of ConfigMap fairlead-system/fairlead-policies" in done.stderr
+    wanted = load({name: text.encode() for name, text in files.items()}).policies.hash
+
+    async def content() -> str:
+        async with connect(site.plane.kubeconfig) as client:
+            return load_objects(await read_objects(client)).policies.hash
+
+    assert asyncio.run(content()) == wanted
+    pod = site.kubectl.json("get", "deployment", names.WEBHOOK, "-n", NAMESPACE)["spec"]["template"]
+    assert "configMap" not in json.dumps(pod)
+    assert "--policies-from-cluster" in pod["spec"]["containers"][0]["args"]
+    # It is nobody's any more, and says so.
+    assert site.kubectl.json("get", *config_map)["data"] == files
+    notes = [each["what"] for each in site.findings() if each["check"] == "policies left behind"]
+    (note,) = notes
+    assert note.endswith("is not read: the policies are objects of the cluster")
+    again = results(site)
+    assert {name for name, result in again.items() if result != "unchanged"} == {
+        "CapacityClass spot"
+    }
+    assert again["CapacityClass spot"] == "kept"
+    # And the way back, which needs to be told what the files are.
+    with pytest.raises(InstallationError, match=r"3 objects of the cluster.*--policies DIR"):
+        site.install("--policies-from-files")
+    back = results(site, *from_files)
+    assert back["ValidatingWebhookConfiguration fairlead"] == "changed"
+    judging = site.configuration("validatingwebhookconfiguration")
+    assert [each["name"] for each in judging["webhooks"]] == [validating.WORKLOADS]
+    assert site.kubectl.json("get", *config_map)["data"] == {"mine.yaml": POLICY}
+    site.uninstall()
+
+
+def test_nobody_is_locked_out_of_policies(installed: Site) -> None:
+    """While no replica answers they are not written, and by one deletion they are."""
+    site = installed
+    # As an older version has left it.
+    old = {"nodes": [{"labels": {"of": "old"}}]}
+    current = site.kubectl.json("get", "capacityclass", "spot")["spec"]
+    head = {"apiVersion": names.API_VERSION, "kind": names.CLASS_KIND, "metadata": {"name": "spot"}}
+    outdated = json.dumps(marked({**head, "spec": old}, SHIPPED))
+    site.kubectl("replace", "-f", "-", stdin=outdated)
+    site.plane.stop_component(WEBHOOK)
+    refused = site.kubectl.run("apply", "-f", "-", stdin=POLICY)
+    assert 'failed calling webhook "policies.fairlead.dev"' in refused.stderr
+    assert not is_stamped(site.create_pod("not-of-a-run"))
+    (found,) = (each for each in site.findings() if each["check"] == "judgement")
+    assert found["what"].startswith("no policy can be written: ")
+    cure = "kubectl delete validatingwebhookconfiguration fairlead"
+    assert cure in found["cure"]
+    site.kubectl(*cure.split()[1:])
+    eventually(lambda: site.kubectl.run("apply", "-f", "-", stdin=POLICY).returncode == 0)
+    site.kubectl("delete", "placementpolicy", "mine")
+    # It comes back with what answers; what could not be written before is written then.
+    site.start_webhook()
+    again = results(site)
+    assert again["ValidatingWebhookConfiguration fairlead"] == "created"
+    assert again["CapacityClass spot"] == "changed"
+    assert site.kubectl.json("get", "capacityclass", "spot")["spec"] == current
+    site.kubectl("replace", "-f", "-", stdin=outdated)
+    site.plane.stop_component(WEBHOOK)
+    # Another authority: nobody believes it until the installation says so.
+    site.start_webhook()
+    assert results(site)["CapacityClass spot"] == "changed"
+    assert site.kubectl.json("get", "capacityclass", "spot")["spec"] == current
 
 
 def test_time_that_is_over_says_what_is_missing_and_why(site: Site) -> None:

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from tests.cluster.sites import NAMESPACE, Site
+from webhook import validating
 from webhook.installation.choices import Choices, adapted, configuration_of
 from webhook.installation.interception import intercept
+from webhook.installation.kinds import CONFIGURATION, VALIDATING
 from webhook.installation.overlays import objects_of
 from webhook.installation.patience import Patience
 from webhook.kube.client import connect
@@ -43,9 +45,9 @@ def site(
         yield Site(plane, Kubectl(kubectl_path, plane.kubeconfig), folder, 0, 0)
 
 
-def have(site: Site, *sources: str) -> list[Json]:
+def have(site: Site, *sources: str, kind: str = CONFIGURATION) -> list[Json]:
     """Bring the configuration for these sources in, and give its entries."""
-    found = configuration_of(adapted(objects_of("default"), Choices(sources=sources)))
+    found = configuration_of(adapted(objects_of("default"), Choices(sources=sources)), kind)
     assert found
 
     async def run() -> None:
@@ -53,7 +55,7 @@ def have(site: Site, *sources: str) -> list[Json]:
             await intercept(client, *found, Patience(120, period=0.1))
 
     asyncio.run(run())
-    entries: list[Json] = site.configuration()["webhooks"]
+    entries: list[Json] = site.configuration(kind)["webhooks"]
     return entries
 
 
@@ -67,6 +69,15 @@ def test_entries_come_and_go_beside_the_keeper(site: Site) -> None:
         assert b"BEGIN CERTIFICATE" in base64.b64decode(bundles.pop())
         names = {entry["name"].partition(".")[0].rpartition("-")[0] for entry in entries}
         assert names - {"pods", ""} == set(sources)
+
+
+def test_what_judges_policies_waits_for_the_keeper_as_well(site: Site) -> None:
+    """Until it is believed it has no rules: no policy is refused on the way."""
+    entries = have(site, kind=VALIDATING)
+    assert [each["name"] for each in entries] == [validating.POLICIES, validating.WORKLOADS]
+    assert all(each["rules"] for each in entries)
+    assert all(each["clientConfig"]["caBundle"] for each in entries)
+    site.kubectl("delete", VALIDATING, "fairlead")
 
 
 def test_the_doctor_finds_nothing_wrong_with_certificates(site: Site) -> None:

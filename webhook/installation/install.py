@@ -173,11 +173,22 @@ class Installer:
         if key == CONFIG_MAP:
             result = await self._without_others(key, wanted, result)
         elif key == WEBHOOK and not takes_files(wanted):
-            patch = without_mount(await self._client.get(key.path))
-            if patch:
+            result = await self._without_mount(key, result)
+        await self._note(key, result)
+
+    async def _without_mount(self, key: Key, result: Result) -> Result:
+        """The ConfigMap of before goes out of the pods, whoever had it mounted."""
+
+        async def missing() -> str:
+            nonlocal result
+            if patch := without_mount(await self._client.get(key.path)):
+                # Its status is written all the time: then it has changed, and is read anew.
                 await self._client.patch(key.path, patch, "merge", query=_QUERY)
                 result = "changed"
-        await self._note(key, result)
+            return ""
+
+        await self._patience.until(str(key), missing)
+        return result
 
     async def _without_others(self, key: Key, wanted: Json, result: Result) -> Result:
         """Files that somebody else put into the ConfigMap go: they would be policies too."""
