@@ -248,3 +248,41 @@ def test_many_terms_are_cut(files: Files) -> None:
     result = files.on(POD, "--nodes", nodes, policies=[many, only])
     (line,) = [line for line in result.stdout.splitlines() if "…" in line]
     assert len(line) <= 100
+
+
+def test_one_field_has_a_short_answer(files: Files) -> None:
+    """Who set it, and which policies could have and do not match; the same for programs."""
+    toleration = "tolerations: [{key: spot, operator: Exists}]"
+    masters = policy("masters", f"match: {{roles: [master]}}, defaults: {{{toleration}}}")
+    result = files.on(POD, "--field", "tolerations", policies=[POLICIES, masters])
+    assert [" ".join(line.split()) for line in result.stdout.splitlines()] == [
+        "Pod/mnist in research, tolerations",
+        "set workers-on-spot, overrides capacity[spot]: Constrain",
+        "no masters match.roles: worker is none of master",
+    ]
+    nobody = files.on(POD, "--field", "schedulerName")
+    assert "no policy of the set says anything of schedulerName" in nobody.stdout
+    found = json.loads(files.on(POD, "--field", "tolerations", "-o", "json").stdout)["pods"][0]
+    assert [each["name"] for each in found["policies"]] == ["workers-on-spot", "masters"]
+    assert [each["field"] for each in found["trace"]] == ["capacity[spot]"]
+
+
+def test_one_policy_has_a_short_answer(files: Files) -> None:
+    """Whether it matches, and why not; one that is not there is wrong."""
+    result = files.on(POD, "--policy", "masters", policies=[POLICIES, MASTERS])
+    assert "no masters match.roles: worker is none of master" in " ".join(result.stdout.split())
+    assert "workers-on-spot" not in result.stdout
+    assert "did you mean masters" in str(files.on(POD, "--policy", "master").exception)
+
+
+def test_files_and_objects_of_a_cluster_are_not_mixed(files: Files) -> None:
+    """Nor is nothing asked for; each with what is wanted."""
+    source = files.write("pod.yaml", POD)
+    for arguments, said in (
+        (("pod", "p", "-f", source), "not both"),
+        ((), "which pods?"),
+        (("-f", source), "-f wants --policies"),
+        (("p",), "as in `pod p`"),
+    ):
+        result = files.run(*arguments)
+        assert (result.exit_code, said in result.output) == (2, True), result.output

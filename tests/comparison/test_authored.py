@@ -99,12 +99,14 @@ def test_what_others_added_stays_beside_an_authors_template() -> None:
     came = arrival()
     live = placed(came, policies(GPU))
     live = live._replace(
-        labels={**live.labels, "job": "j"},
+        labels={**live.labels, "job": "j", "index": "1"},
         node_selector={"team": "x"},
         tolerations=[*live.tolerations, {"key": "istio", "operator": "Exists"}],
     )
-    found = with_origin(authored(live, policies(GPU)), pods.read(came.pod)).placement
-    assert found.labels["job"] == "j"
+    origin = pods.read(came.pod)
+    origin = origin._replace(labels={**origin.labels, "index": "0"})
+    found = with_origin(authored(live, policies(GPU)), origin).placement
+    assert (found.labels["job"], found.labels["index"]) == ("j", "1")
     assert found.node_selector == {"team": "x"}
     assert [each["key"] for each in found.tolerations] == ["istio"]
 

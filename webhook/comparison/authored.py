@@ -99,7 +99,8 @@ def with_origin(stripped: Authored, origin: PodPlacement) -> Authored:
     """What was left of a pod, corrected by the author's own text: a template, or a file.
 
     What admission or a controller added beside the policies stays: labels, members of a
-    nodeSelector, tolerations.
+    nodeSelector, tolerations. Of labels and annotations that nobody is credited with those of the
+    pod count: a template does not know each replica's index.
     """
     left, unsure = stripped
     tolerations = [*origin.tolerations]
@@ -108,8 +109,8 @@ def with_origin(stripped: Authored, origin: PodPlacement) -> Authored:
             tolerations.append(each)
     return Authored(
         left._replace(
-            labels={**left.labels, **origin.labels},
-            annotations=_without({**left.annotations, **origin.annotations}, names.PLACEMENT),
+            labels={**origin.labels, **left.labels},
+            annotations=_without({**origin.annotations, **left.annotations}, names.PLACEMENT),
             node_selector={**left.node_selector, **origin.node_selector},
             tolerations=tolerations,
             required=origin.required,

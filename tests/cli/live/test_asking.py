@@ -1,0 +1,179 @@
+"""What is asked of an API server about live objects, and what it may not tell."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.kube.fake_api import Answer, Request, client_of, fake_api
+from webhook import names
+from webhook.cli.live.asking import ask
+from webhook.cli.live.finding import NoSuchObject
+from webhook.cli.live.judged import LivePod
+from webhook.cli.live.kinds import NoSuchKind
+from webhook.cli.live.question import Answers, LiveWorkload, Question
+from webhook.cli.live.words import Named
+from webhook.errors import ClusterError
+
+Json = dict[str, Any]
+GROUP = "/apis/fairlead.dev/v1alpha1"
+POOL = {
+    "metadata": {"name": "pool"},
+    "spec": {"overrides": {"nodeSelector": {"pool": "b"}}},
+}
+STAMP = json.dumps({"set": "12ab", "policies": {"pool": ["nodeSelector[pool]"]}})
+
+JOB_LABELS = {"batch.kubernetes.io/job-name": "train", "job-name": "train"}
+
+
+def resource(name: str, kind: str, *short: str) -> Json:
+    """A kind, as discovery has it."""
+    return {"name": name, "kind": kind, "namespaced": True, "shortNames": list(short)}
+
+
+def pod(name: str, owner: Json | None = None, **annotations: str) -> Json:
+    """A live pod of a run that has the pool a."""
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "ml",
+            "uid": f"uid-{name}",
+            "labels": {names.RUN: "r", **(JOB_LABELS if owner else {})},
+            "annotations": {names.PLACEMENT: STAMP, **annotations},
+            "ownerReferences": [owner] if owner else [],
+            "creationTimestamp": "2026-11-22T08:00:00Z",
+        },
+        "spec": {
+            "nodeName": "n1",
+            "nodeSelector": {"pool": "a"},
+            "containers": [{"name": "main"}],
+        },
+    }
+
+
+OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "uid-train"} | {
+    "controller": True
+}
+JOB = {
+    "metadata": {"name": "train", "namespace": "ml", "uid": "uid-train"},
+    "spec": {
+        "template": {
+            "metadata": {"labels": {names.RUN: "r"}},
+            "spec": {"nodeSelector": {"own": "x"}, "containers": [{"name": "main"}]},
+        }
+    },
+}
+CLUSTER: Mapping[str, Any] = {
+    "/apis": {
+        "groups": [
+            {"name": "batch", "preferredVersion": {"groupVersion": "batch/v1"}},
+            {"name": "example.com", "preferredVersion": {"groupVersion": "example.com/v1"}},
+        ]
+    },
+    "/api/v1": {"resources": [resource("pods", "Pod", "po"), {"name": "pods/log", "kind": "Pod"}]},
+    "/apis/batch/v1": {"resources": [resource("jobs", "Job")]},
+    "/apis/example.com/v1": {"resources": [resource("trainings", "Training", "tr")]},
+    f"{GROUP}/placementpolicies": [POOL],
+    f"{GROUP}/capacityclasses": [],
+    f"{GROUP}/placementexceptions": [],
+    "/api/v1/namespaces/ml": {"metadata": {"name": "ml"}},
+    "/apis/scheduling.k8s.io/v1/priorityclasses": [],
+    "/api/v1/namespaces/ml/pods/solo": pod("solo"),
+    "/api/v1/namespaces/ml/pods/made": pod("made", OWNER),
+    "/api/v1/namespaces/ml/pods": [pod("solo"), pod("made", OWNER)],
+    "/apis/batch/v1/namespaces/ml/jobs/train": JOB,
+}
+
+
+def asked(
+    folder: Path, kind: str, name: str, forbidden: tuple[str, ...] = (), gone: str = ""
+) -> Answers:
+    """The answers of a cluster in which some paths are forbidden, and one is not there."""
+
+    async def handle(request: Request, answer: Answer) -> None:
+        found = None if request.path == gone else CLUSTER.get(request.path)
+        if request.path in forbidden:
+            await answer.status(403, "Forbidden", f"you may not read {request.path}")
+        elif found is None:
+            await answer.status(404, "NotFound", request.path)
+        elif isinstance(found, list):
+            await answer.json({"metadata": {"resourceVersion": "1"}, "items": found})
+        else:
+            await answer.json(found)
+
+    async def run() -> Answers:
+        async with fake_api(handle) as api, client_of(api, folder) as client:
+            return await ask(client, Question([Named(kind, name)], "ml", (), None))
+
+    return asyncio.run(run())
+
+
+def told(answers: Answers) -> tuple[str, list[tuple[str, Any, Any]]]:
+    """Of one pod: where its author's word is from, and what differs."""
+    (live,) = answers.found
+    assert isinstance(live, LivePod)
+    return live.origin.said, [(each.field, each.has, each.would) for each in live.differences]
+
+
+def test_a_pod_is_taken_as_the_template_of_its_maker_says(tmp_path: Path) -> None:
+    """What the template has, and the pod has not, was taken away; the node is the scheduler's."""
+    said, differences = told(asked(tmp_path, "po", "made"))
+    assert said == "the template of Job/train"
+    assert differences == [
+        ("nodeSelector[pool]", "a", "b"),
+        ("nodeSelector[own]", None, "x"),
+    ]
+
+
+def test_a_maker_that_may_not_be_read_leaves_the_stamp(tmp_path: Path) -> None:
+    """The answer says so."""
+    said, differences = told(asked(tmp_path, "pod", "made", (f"{JOBS}/train",)))
+    assert said == "the pod itself, without what its stamp credits to policies"
+    assert differences == [("nodeSelector[pool]", "a", "b")]
+
+
+JOBS = "/apis/batch/v1/namespaces/ml/jobs"
+
+
+def test_a_workloads_pods_are_found_by_their_owner(tmp_path: Path) -> None:
+    """And no other's."""
+    (found,) = asked(tmp_path, "jobs.batch", "train").found
+    assert isinstance(found, LiveWorkload)
+    assert [each.pod.name for each in found.pods] == ["made"]
+    assert not found.same
+
+
+def test_what_may_not_be_read_beside_is_noted(tmp_path: Path) -> None:
+    """Namespaces and PriorityClasses matter to few policies."""
+    classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    found = asked(tmp_path, "pod", "solo", ("/api/v1/namespaces/ml", classes))
+    assert [note.split(":")[0] for note in found.notes] == [
+        "you may not read namespaces",
+        "you may not read priorityclasses",
+    ]
+    assert told(found)[1] == [("nodeSelector[pool]", "a", "b")]
+
+
+def test_an_object_that_may_not_be_read_has_a_cure(tmp_path: Path) -> None:
+    """How to ask whether one has the right."""
+    with pytest.raises(NoSuchObject, match="kubectl auth can-i get pods -n ml"):
+        asked(tmp_path, "pod", "solo", ("/api/v1/namespaces/ml/pods/solo",))
+
+
+def test_a_cluster_without_definitions_says_how_policies_are_given(tmp_path: Path) -> None:
+    """By definitions, or by the files that the webhook serves."""
+    with pytest.raises(ClusterError, match="--policies DIR"):
+        asked(tmp_path, "pod", "solo", gone=f"{GROUP}/placementpolicies")
+
+
+def test_a_kind_may_be_anybodys(tmp_path: Path) -> None:
+    """By its short name; a word that nobody knows is told with those that are near."""
+    with pytest.raises(NoSuchObject, match="training x: not found"):
+        asked(tmp_path, "tr", "x")
+    with pytest.raises(NoSuchKind, match="Did you mean training"):
+        asked(tmp_path, "trianing", "x")
