@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from tests.cli.files import POD, Files
+from tests.kube.fake_api import Answer, Request, client_of, fake_api
 from tests.policy_tests.writing import policy
+from webhook import names
 from webhook.cli import check, explain, mutate
 from webhook.cli.exceptions import command
+from webhook.cli.exceptions_found import Found, of_cluster
 from webhook.cli.exceptions_text import in_words
 from webhook.policy.match_model import Match
 from webhook.run.times import to_second
@@ -71,6 +76,38 @@ def test_those_that_have_ended_can_be_left_out(folder: Path) -> None:
         "reason": "Anna looks for a leak.",
         "pods": None,
     }
+
+
+def pod_that_passed(phase: str, stamp: str) -> dict[str, Any]:
+    """A pod as a list has it."""
+    metadata = {"name": "p", "namespace": "n", "annotations": {names.PLACEMENT: stamp}}
+    return {"metadata": metadata, "status": {"phase": phase}}
+
+
+@pytest.mark.parametrize(("code", "pods"), [(200, {"a": 2, "b": 1}), (403, None)])
+def test_live_pods_are_counted_by_their_stamps(
+    tmp_path: Path, code: int, pods: dict[str, int] | None
+) -> None:
+    """What is over does not count, nor what cannot be read; who may not list pods is told so."""
+    both, one = '{"exceptions":{"a":["p"],"b":["p"]}}', '{"exceptions":{"a":["p"]}}'
+    listed = [pod_that_passed("Running", text) for text in (both, one, "", "[", '{"set":"x"}')]
+    listed += [pod_that_passed("Succeeded", both), {"metadata": {"name": "bare"}}]
+
+    async def answer(request: Request, to: Answer) -> None:
+        is_pods = request.path == "/api/v1/pods"
+        if is_pods and code != 200:
+            await to.status(code, "Forbidden", "not you")
+        else:
+            items = listed if is_pods else []
+            await to.json({"metadata": {"resourceVersion": "1"}, "items": items})
+
+    async def main() -> Found:
+        async with fake_api(answer) as api, client_of(api, tmp_path) as client:
+            return await of_cluster(client)
+
+    found = asyncio.run(main())
+    assert found.pods == pods
+    assert bool(found.notes) == (pods is None)
 
 
 def test_that_there_are_none_is_said(tmp_path: Path) -> None:

@@ -41,7 +41,8 @@ def command(
 
     Of a cluster's exceptions also how many of its live pods have passed by each: those whose stamp
     names it. A pod that passed keeps that stamp when the exception has ended. Exceptions that end
-    soonest come first, and those that have ended last.
+    soonest come first, and those that have ended last. Where the webhook serves files, name them
+    with --policies.
 
     \b
     Examples:
