@@ -13,6 +13,7 @@ from webhook.policy.status_model import ObjectStatus
 KINDS = {
     names.PLACEMENT_POLICIES: names.POLICY_KIND,
     names.CAPACITY_CLASSES: names.CLASS_KIND,
+    names.PLACEMENT_EXCEPTIONS: names.EXCEPTION_KIND,
 }
 POOL: dict[str, Any] = {"defaults": {"nodeSelector": {"pool": "a"}}}
 SPOT: dict[str, Any] = {"nodes": [{"labels": {"lifecycle": "spot"}}]}
@@ -47,6 +48,13 @@ def policy(name: str, spec: dict[str, Any] = POOL, **more: Any) -> Seen:
 def capacity_class(name: str, spec: dict[str, Any] = SPOT, **more: Any) -> Seen:
     """A capacity class."""
     return seen(names.CAPACITY_CLASSES, name, spec, **more)
+
+
+def exception(name: str, until: str, **more: Any) -> Seen:
+    """An exception from all policies, until then."""
+    match = {"namespaces": ["lab"]}
+    spec = {"policies": ["*"], "match": match, "until": until, "reason": "To look into it."}
+    return seen(names.PLACEMENT_EXCEPTIONS, name, spec, **more)
 
 
 def by_place(*objects: Seen) -> dict[str, Seen]:

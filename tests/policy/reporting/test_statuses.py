@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.policy.reporting.objects import ON_SPOT, by_place, capacity_class, policy
+from tests.policy.reporting.objects import ON_SPOT, by_place, capacity_class, exception, policy
 from webhook.crd.conditions import Said
 from webhook.policy.objects import load_objects
 from webhook.policy.reporting.acceptance import Acceptance, judged
@@ -65,6 +65,25 @@ def test_a_class_is_told_no_counts() -> None:
     objects = capacity_class("spot"), policy("p", ON_SPOT)
     (found,) = (each for each in due(objects, known(*objects), NOW) if each.seen.name == "spot")
     assert "pods_decided" not in type(found.status).model_fields
+
+
+def test_an_exception_that_has_ended_says_so() -> None:
+    """With the time, and from when on."""
+    knowledge = known(exception("e", LATER))
+    knowledge = knowledge._replace(satisfied={})
+    seen, _ = written(exception("e", LATER), knowledge)
+    _, in_force = seen.status.conditions
+    assert (in_force.type, in_force.status, in_force.message) == (
+        "InForce",
+        "True",
+        f"until {LATER}",
+    )
+    seen, next_ = written(seen, knowledge, LATER)
+    assert next_ is not None
+    assert next_.urgency == "now"
+    _, in_force = seen.status.conditions
+    assert (in_force.status, in_force.reason) == ("False", "Ended")
+    assert in_force.last_transition_time == LATER
 
 
 @pytest.mark.parametrize(

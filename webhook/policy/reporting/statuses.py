@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from webhook.crd.conditions import updated
+from webhook import names
+from webhook.crd.conditions import Said, updated
 from webhook.policy.reporting.acceptance import ACCEPTED
 from webhook.policy.reporting.counting import total
 from webhook.policy.status_model import PolicyStatus
@@ -12,7 +13,6 @@ from webhook.policy.status_model import PolicyStatus
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from webhook.crd.conditions import Said
     from webhook.crd.reported import Condition, Time
     from webhook.policy.reporting.acceptance import Acceptance
     from webhook.policy.reporting.counting import Ledger
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 # soon:   what all objects have in common has, or a message that counts nodes
 # counts: pods were decided, and nothing else is new
 Urgency: TypeAlias = Literal["now", "soon", "counts"]
-URGENCIES: Final[tuple[Urgency, ...]] = ("now", "soon", "counts")
+# Of an exception: whether it has not ended.
+IN_FORCE: Final = "InForce"
 
 
 class Knowledge(NamedTuple):
@@ -64,6 +65,7 @@ def _status(seen: Seen, known: Knowledge, now: Time) -> ObjectStatus | None:
     satisfied = known.satisfied.get(seen.place)
     if satisfied is not None and satisfied[0] == seen.version:
         said.append(satisfied[1])
+    said += _in_force(seen, known.acceptance, now)
     before = seen.status
     fields: dict[str, object] = {
         "observed_generation": seen.generation,
@@ -80,6 +82,19 @@ def _status(seen: Seen, known: Knowledge, now: Time) -> ObjectStatus | None:
             "last_match": max(count.last_match, before.last_match or "") or None,
         }
     return before.model_copy(update=fields)
+
+
+def _in_force(seen: Seen, acceptance: Acceptance, now: Time) -> Iterator[Said]:
+    """Of an exception that the webhook goes by: whether it still takes policies away."""
+    policies = acceptance.policies
+    if policies is None or seen.resource != names.PLACEMENT_EXCEPTIONS:
+        return
+    if acceptance.in_force.get(seen.place) == seen.version:
+        end = policies.exceptions.by_name[seen.name].end
+        if now < end:
+            yield Said(IN_FORCE, "True", "NotEnded", f"until {end}")
+        else:
+            yield Said(IN_FORCE, "False", "Ended", f"ended at {end}: it does nothing any more")
 
 
 def _urgency(before: ObjectStatus, after: ObjectStatus) -> Urgency | None:
