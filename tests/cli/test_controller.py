@@ -69,6 +69,16 @@ def test_without_an_api_server_it_waits_says_so_and_stops_when_told(
     assert process.wait() == 0
 
 
+def test_a_controller_of_one_namespace_writes_no_status_of_policies(kubeconfig: Path) -> None:
+    """Policies are the whole cluster's, and two that count would count twice."""
+    options = ["--kubeconfig", str(kubeconfig), "--host", "127.0.0.1", "--health-port", "0"]
+    more = ["--namespace", "lab", "--no-leader-election"]
+    with subprocess.Popen([*COMMAND, *options, *more], stderr=subprocess.PIPE, text=True) as one:
+        conditions = readiness(int(str(started(one)["health_port"])))[1]["conditions"]
+        one.kill()
+    assert "policy-status" not in conditions
+
+
 def test_a_holder_must_give_up_before_another_may_begin() -> None:
     """Times that would let two lead are refused before anything is done."""
     options = ["--lease-duration", "5", "--renew-deadline", "5"]
