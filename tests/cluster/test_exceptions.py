@@ -10,6 +10,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 
 from tests.cluster.manifests import Json, pod
@@ -145,14 +146,23 @@ def test_what_an_exception_selects_by_is_the_authors_word(room: Room) -> None:
     assert "must be 'amd64'" in done.stderr
 
 
+def test_writes_of_exceptions_are_judged_with_the_whole_set(room: Room) -> None:
+    """Warned of are slips and ends that have passed; what one selects by no policy may write."""
+    excepted(room, datetime.now(UTC) + timedelta(hours=1))
+    slip = an_exception(policies=["main"], until="2026-01-01T00:00:00Z")
+    done = room.kubectl.run("apply", "--dry-run=server", "-f", "-", stdin=json.dumps(slip))
+    assert "there is no policy 'main'" in done.stderr
+    assert "spec.until: has ended, and does nothing any more" in done.stderr
+    writing = an_object(names.POLICY_KIND, {"overrides": {"labels": {"debug": "anna"}}})
+    writing["metadata"]["name"] = "writing"
+    done = room.kubectl.run("create", "--dry-run=server", "-f", "-", stdin=json.dumps(writing))
+    assert "exception mine (spec.match.podSelector) reads it" in done.stderr
+
+
 @pytest.mark.parametrize("role", ["view", "edit", "admin"])
 def test_nobody_but_who_administers_the_cluster_writes_exceptions(room: Room, role: str) -> None:
     """Not even whoever owns the namespace."""
     kubectl = room.kubectl
-    for manifest in ("user-rights", "webhook-rights", "policies-rights"):
-        text = Path(f"manifests/base/{manifest}.yaml").read_text()
-        parts = [each for each in text.split("---\n") if "kind: ClusterRole\n" in each]
-        kubectl("apply", "-f", "-", stdin="---\n".join(parts))
     kubectl("create", "rolebinding", role, f"--clusterrole={role}", f"--user={role}")
     written: Json = an_exception(match={"namespaces": [room.name]})
     done = kubectl.run("create", "-f", "-", "--as", role, stdin=json.dumps(written))
@@ -160,3 +170,14 @@ def test_nobody_but_who_administers_the_cluster_writes_exceptions(room: Room, ro
     for verb in ("create", "update", "patch", "delete"):
         asked = kubectl.run("auth", "can-i", verb, RESOURCES[names.EXCEPTION_KIND], "--as", role)
         assert asked.stdout.strip() == "no", verb
+
+
+def test_no_role_of_the_manifests_writes_exceptions() -> None:
+    """They are read by the programs alone, and nothing about them is aggregated to anybody."""
+    for path in Path("manifests").rglob("*.yaml"):
+        for each in yaml.safe_load_all(path.read_text()):
+            role = each if each and "Role" in each.get("kind", "") else {}
+            for rule in role.get("rules") or ():
+                if {names.PLACEMENT_EXCEPTIONS, "*"} & {*rule.get("resources", ())}:
+                    assert {*rule["verbs"]} <= {"get", "list", "watch"}, path
+                    assert "aggregate" not in str(each["metadata"].get("labels", {})), path
