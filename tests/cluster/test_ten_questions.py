@@ -1,0 +1,310 @@
+"""Ten questions of those who run a cluster, each answered by one command, in one scene."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.cluster.manifests import pod, template, workload
+from tests.cluster.rooms import is_stamped
+from webhook import names
+from webhook.cli import fairlead
+from webhook.run.times import to_second
+from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.controller import start_controller
+from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.webhook import Webhook, start_webhook, stop_webhook
+
+pytest_plugins = ["tests.cluster.policy_fixtures", "tests.cluster.run_fixtures"]
+
+Json = dict[str, Any]
+# Seconds. For whatever the scene waits for.
+PATIENCE = 90
+CONFIGURATION = (
+    f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/"
+    f"{names.WEBHOOK_CONFIGURATION}"
+)
+POLICY_OBJECTS = f"/apis/{names.API_VERSION}/{names.PLACEMENT_POLICIES}"
+POLICIES = """
+apiVersion: fairlead.dev/v1alpha1
+kind: CapacityClass
+metadata: {name: spot}
+spec:
+  nodes:
+  - labels: {cloud.google.com/gke-spot: "true"}
+    taints: [{key: cloud.google.com/gke-spot, value: "true", effect: NoSchedule}]
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: workers-on-spot}
+spec:
+  match: {roles: [worker]}
+  overrides: {capacity: [{class: spot, mode: Constrain}]}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: fast-queue}
+spec:
+  priority: 10
+  match: {roles: [worker, ps]}
+  overrides: {labels: {queue: fast}, annotations: {example.com/queue: fast}}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: slow-queue}
+spec:
+  match: {roles: [worker]}
+  overrides: {annotations: {example.com/queue: slow}}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: notebooks-stay}
+spec:
+  match: {kinds: [notebook]}
+  overrides: {capacity: [{class: spot, mode: Prevent}]}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: dask-pool}
+spec:
+  match: {frameworks: [dask]}
+  overrides: {nodeSelector: {pool: dask}}
+"""
+# The branch that is to be merged: parameter servers go to spot nodes as well.
+BRANCH = POLICIES.replace(
+    "match: {roles: [worker]}\n  overrides: {capacity",
+    "match: {roles: [worker, ps]}\n  overrides: {capacity",
+)
+UNTIL = to_second(datetime.now(UTC) + timedelta(days=30))
+EXCEPTION = f"""
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementException
+metadata: {{name: debugging}}
+spec:
+  policies: [workers-on-spot]
+  match: {{podSelector: {{matchLabels: {{debug: anna}}}}}}
+  until: "{UNTIL}"
+  reason: Anna looks for a leak.
+"""
+
+
+def of(role: str) -> dict[str, str]:
+    """The labels of a pod of a run in that role."""
+    return {names.RUN: "train", names.ROLE: role}
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A cluster with policies, a webhook that serves them, and some pods."""
+
+    plane: ControlPlane
+    kubectl: Kubectl
+    namespace: str
+
+    def ask(self, *words: str) -> Result:
+        """One command, as it would be typed. What it says is shown beside the test's result."""
+        done = CliRunner().invoke(fairlead, [*words, "--kubeconfig", str(self.plane.kubeconfig)])
+        print(f"$ fairlead {' '.join(words)}\n{done.output}(exit code {done.exit_code})")
+        return done
+
+
+def wait(condition: Callable[[], bool], what: str) -> None:
+    """Until it holds."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.1)
+
+
+def erase(kubectl: Kubectl) -> None:
+    """No policies, classes and exceptions are left."""
+    for resource in (names.PLACEMENT_EXCEPTIONS, names.PLACEMENT_POLICIES, names.CAPACITY_CLASSES):
+        kubectl("delete", resource, "--all")
+
+
+def unplaced(plane: ControlPlane, room: Kubectl) -> None:
+    """A worker that is created while no pods are sent to the webhook."""
+    known = plane.api.get(CONFIGURATION)
+    cut = {**known, "webhooks": [{**each, "rules": []} for each in known["webhooks"]]}
+    plane.api.call("PUT", CONFIGURATION, cut)
+    probe = json.dumps(pod("probe", labels=of("worker")))
+
+    def stamped() -> bool:
+        return is_stamped(room.json("create", "-f", "-", "--dry-run=server", stdin=probe))
+
+    wait(lambda: not stamped(), "the API server forgets the webhook")
+    room("create", "-f", "-", stdin=json.dumps(pod("unseen", labels=of("worker"))))
+    now = plane.api.get(CONFIGURATION)
+    plane.api.call("PUT", CONFIGURATION, {**now, "webhooks": known["webhooks"]})
+    wait(stamped, "the API server sends pods again")
+
+
+def play(plane: ControlPlane, room: Kubectl, webhook: Webhook) -> None:
+    """What has happened before anybody asks."""
+    for name, role in (("train-worker-0", "worker"), ("train-ps-0", "ps")):
+        room("create", "-f", "-", stdin=json.dumps(pod(name, labels=of(role))))
+    made = workload("Deployment", "web", template(labels=of("worker")), replicas=2)
+    room("create", "-f", "-", stdin=json.dumps(made))
+    debugged = pod("debugged", labels={**of("worker"), "debug": "anna"})
+    room("create", "-f", "-", stdin=json.dumps(debugged))
+    unplaced(plane, room)
+    assert webhook.url
+    wait(lambda: len(room.json("get", "pods")["items"]) == 6, "the Deployment's pods")
+
+
+def counted(plane: ControlPlane) -> bool:
+    """Whether the controller has seen what the webhook serves and counts."""
+    policies = plane.api.get(POLICY_OBJECTS)["items"]
+    by_name = {each["metadata"]["name"]: each.get("status") or {} for each in policies}
+    return by_name["workers-on-spot"].get("podsDecided", 0) >= 3 and all(
+        each.get("servedHashes") for each in by_name.values()
+    )
+
+
+@pytest.fixture(scope="module")
+def scene(
+    policy_api: ControlPlane, run_api: ControlPlane, cluster_kubectl: Kubectl
+) -> Iterator[Scene]:
+    """All ten are asked of one cluster, in which nothing changes any more."""
+    assert run_api
+    plane, kubectl = policy_api, cluster_kubectl
+    erase(kubectl)
+    kubectl("apply", "--server-side", "-f", "-", stdin=POLICIES)
+    namespace = f"research-{uuid.uuid4().hex[:6]}"
+    plane.create_namespace(namespace)
+    webhook = start_webhook(plane, None)
+    health = webhook.health_url.rpartition("/")[2]
+    controller = start_controller(
+        plane,
+        options=(
+            *("--no-leader-election", "--policy-status-interval", "1"),
+            *("--webhook-replica", health),
+        ),
+    )
+    try:
+        kubectl("apply", "--server-side", "-f", "-", stdin=EXCEPTION)
+        time.sleep(1)
+        play(plane, kubectl.within(namespace), webhook)
+        wait(lambda: counted(plane), "the controller writes what the webhook has counted")
+        yield Scene(plane, kubectl, namespace)
+    finally:
+        plane.stop_component(controller.name)
+        stop_webhook(plane, webhook)
+        erase(kubectl)
+        plane.api.call("DELETE", f"/api/v1/namespaces/{namespace}")
+
+
+SPOT = "cloud.google.com/gke-spot"
+
+
+def test_why_did_this_pod_get_this_toleration(scene: Scene) -> None:
+    """The policy that gave it, then and now."""
+    found = scene.ask(
+        *("explain", "pod", "train-worker-0", "-n", scene.namespace),
+        *("--field", f"tolerations[{SPOT}]"),
+    )
+    assert found.exit_code == 0
+    assert f"{SPOT}=true:NoSchedule" in found.stdout
+    assert "stamp  workers-on-spot" in found.stdout
+    assert "capacity[spot]: Constrain" in found.stdout
+
+
+def test_why_did_this_pod_not_get_it(scene: Scene) -> None:
+    """The policy that could give it, and the very condition that fails."""
+    found = scene.ask(
+        *("explain", "pod", "train-ps-0", "-n", scene.namespace, "--field", "tolerations")
+    )
+    assert found.exit_code == 0
+    assert "match.roles: ps is none of worker" in found.stdout
+
+
+def test_who_set_this_key_and_who_lost_it(scene: Scene) -> None:
+    """Both, with the reason."""
+    found = scene.ask(
+        *("explain", "pod", "train-worker-0", "-n", scene.namespace),
+        *("--field", "annotations.example.com/queue"),
+    )
+    words = [line.split() for line in found.stdout.splitlines()[1:]]
+    assert ["set", "fast-queue,"] in [each[:2] for each in words]
+    assert ["lost", "slow-queue,"] in [each[:2] for each in words]
+
+
+def test_which_pods_does_this_policy_touch_now(scene: Scene) -> None:
+    """Live pods by their stamps, those it would touch, and workloads."""
+    found = scene.ask("policies", "workers-on-spot", "--pods")
+    assert found.exit_code == 0
+    lines = {line.split()[0]: line for line in found.stdout.splitlines()[1:] if line}
+    assert "train-worker-0" in lines["touches"]
+    assert "unseen" in lines["would"]
+    assert "debugged: by debugging" in lines["excepted"]
+    assert "Deployment/web" in lines["workload"]
+    assert "train-ps-0" not in found.stdout
+
+
+def test_what_changes_if_this_branch_is_merged(scene: Scene, tmp_path: Path) -> None:
+    """The pods that would be placed otherwise, by policy."""
+    (tmp_path / "policies.yaml").write_text(BRANCH)
+    found = scene.ask("diff", "cluster", str(tmp_path), "-n", scene.namespace)
+    assert found.exit_code == 1
+    assert "train-ps-0" in found.stdout
+    assert "workers-on-spot" in found.stdout
+
+
+def test_which_policies_never_match(scene: Scene) -> None:
+    """No live pod, no workload, no decision that was counted; and since when that is known."""
+    found = scene.ask("policies", "--never-matched")
+    assert found.exit_code == 1
+    assert "2 of 5 policies matched nothing that is known, since 2" in found.stdout
+    assert "dask-pool" in found.stdout
+    assert "notebooks-stay" in found.stdout
+    assert "fast-queue" not in found.stdout
+
+
+def test_which_pods_came_through_unplaced(scene: Scene) -> None:
+    """Those that were created while the webhook did not see them, and the cure."""
+    found = scene.ask("doctor", "--check", "unplaced pods", "-n", scene.namespace)
+    assert "1 pod of a run has no stamp: unseen" in " ".join(found.stdout.split())
+
+
+def test_can_this_policy_leave_a_pod_without_a_node(scene: Scene) -> None:
+    """Each policy beside the nodes that there are."""
+    found = scene.ask("check", "cluster", "--nodes", "cluster")
+    assert found.exit_code == 1
+    assert "placementpolicies/dask-pool" in found.stdout
+    assert "pool=dask leaves none of the 12 nodes" in found.stdout
+    assert "1 error" in found.stdout
+
+
+def test_which_exceptions_are_in_force_and_until_when(scene: Scene) -> None:
+    """With their reason, and what they have let pass."""
+    found = scene.ask("exceptions", "--in-force")
+    assert found.exit_code == 0
+    assert "debugging" in found.stdout
+    assert UNTIL[:10] in found.stdout
+
+
+def test_do_all_replicas_serve_the_same_policies(scene: Scene) -> None:
+    """The hash of each, and whether it is that of the cluster's objects."""
+    found = scene.ask("policies", "--replicas")
+    assert found.exit_code == 0
+    assert "the one replica serves the same set, that of the cluster" in found.stdout
+
+
+def test_what_is_in_force_is_listed_in_its_order(scene: Scene) -> None:
+    """The one that wins first; nothing is asked of replicas that cannot be reached."""
+    found = scene.ask("policies")
+    assert found.exit_code == 0
+    names_ = [line.split()[1] for line in found.stdout.splitlines()[3:] if line[:1].isdigit()]
+    assert names_[0] == "fast-queue"
+    assert sorted(names_) == sorted(
+        ["dask-pool", "fast-queue", "notebooks-stay", "slow-queue", "workers-on-spot"]
+    )
