@@ -444,6 +444,7 @@ def test_an_api_server_that_cannot_be_reached_is_waited_for(tmp_path: Path) -> N
         (["--policies", "p", "--tls-secret", "a/b/c"], "NAMESPACE/NAME"),
         (["--policies", "p", "--tls-secret", "/c"], "NAMESPACE/NAME"),
         (["--policies", "p", "--tls-secret", "s", "--namespaces", "n"], "--namespaces"),
+        (["--policies", "p", "--self-signed", "--nodes", "--namespaces", "n"], "--nodes"),
         (["--policies", "p", "--tls-secret", "s", "--webhook-configuration", "a/b"], "want NAME"),
         (["--policies", "p", "--tls-secret", "s", "--client-name", "n"], "--client-ca"),
         (["--policies", "p", "--tls-secret", "s", "--tls-min-version", "1.1"], "1.2"),

@@ -20,6 +20,8 @@ _DECIMAL: Final = {
     "E": 18,
 }
 _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+# What is longer is not read, and not remembered.
+_LONGEST: Final = 140
 _FORM: Final = re.compile(
     r"([+-]?)([0-9]{1,64})?(?:\.([0-9]{0,64}))?(?:([KMGTPE]i)|([numkMGTPE]?)|[eE]([+-]?[0-9]{1,4}))",
     re.ASCII,
@@ -35,14 +37,21 @@ class InvalidQuantity(ValueError):
     """Not the text of a quantity."""
 
 
-@lru_cache(maxsize=4096)
 def nanos(text: str | int) -> int:
     """A quantity in thousandths of a millionth, the finest that the API server keeps.
 
     What is finer is rounded up, and what is more than 2^63-1 is that many, as the API server does
     (ParseQuantity). Raises InvalidQuantity.
     """
-    found = _FORM.fullmatch(str(text))
+    written = str(text)
+    if len(written) > _LONGEST:
+        raise InvalidQuantity(f"{written[:_LONGEST]!r}… is no quantity: it is too long")
+    return _nanos(written)
+
+
+@lru_cache(maxsize=4096)
+def _nanos(text: str) -> int:
+    found = _FORM.fullmatch(text)
     if found is None or not (found[2] or found[3]):
         raise InvalidQuantity(f"{text!r} is no quantity, such as 4, 500m or 16Gi")
     sign, whole, fraction, binary, decimal, exponent = found.groups()

@@ -1,0 +1,77 @@
+"""The nodes that serve --nodes warns by: from when on, and until when."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.admission.reviews import POOL, pod, policy_set
+from tests.kube.fake_api import Answer, Request, client_of, fake_api, until
+from tests.kube.nodes_api import listing, node
+from tests.kube.scripted import events
+from webhook.admission.arrival import Arrival, Cluster
+from webhook.admission.engine import decide
+from webhook.cli import serving_nodes
+from webhook.cli.serving_nodes import ServedNodes, nodes_of
+from webhook.server.metrics import Metrics
+
+Json = dict[str, Any]
+
+
+def said(nodes: ServedNodes) -> str:
+    """What is said of a pod that wants the pool experiments."""
+    policies = policy_set(POOL)
+    decision = decide(Arrival(pod(), "ml-team", {}, "someone"), policies, Cluster())
+    return nodes.unplaceable(pod(), decision, policies)
+
+
+def test_nothing_is_said_until_the_nodes_are_known_nor_once_they_are_stale(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And at no time is that a reason not to serve."""
+    listed, changed = asyncio.Event(), asyncio.Event()
+
+    async def handle(request: Request, answer: Answer) -> None:
+        if request.is_watch:
+            await changed.wait()
+            came = ("ADDED", node("b", 11, pool="experiments"))
+            await events(came, ends=False)(answer)
+        else:
+            await listed.wait()
+            await answer.json(listing(node("a")))
+
+    async def run() -> None:
+        async with fake_api(handle) as api, client_of(api, tmp_path) as client:
+            nodes = nodes_of(client, Metrics())
+            (work,) = nodes.background
+            running = asyncio.ensure_future(work())
+            condition = nodes.conditions["nodes"]
+            assert (said(nodes), nodes.known()) == ("", None)
+            assert condition().ready
+            assert condition().reason.startswith("not listed yet, so nothing is said of them")
+            listed.set()
+            await until(lambda: nodes.known() is not None)
+            assert said(nodes).startswith("0 of 1 nodes: pool=experiments")
+            assert condition().reason.startswith("1 known, last heard of 0 s ago")
+            with monkeypatch.context() as patch:
+                patch.setattr(serving_nodes, "STALE", -1.0)
+                assert (said(nodes), nodes.known()) == ("", None)
+                assert condition().ready
+                assert "so nothing is said of them" in condition().reason
+            changed.set()
+            await until(lambda: said(nodes) == "")
+            running.cancel()
+            await asyncio.wait([running])
+
+    asyncio.run(run())
+
+
+def test_without_nodes_nothing_is_said() -> None:
+    """No condition, and nothing to run."""
+    nodes = ServedNodes()
+    assert (said(nodes), nodes.known()) == ("", None)
+    assert not nodes.conditions
+    assert not nodes.background
