@@ -75,7 +75,6 @@ def test_with_nodes_it_says_what_leaves_none(files: Files) -> None:
     result = files.run(lost, files.folder / "policies.yaml", "--nodes", files.folder / "nodes.yaml")
     assert result.exit_code == 1
     lines = result.stdout.splitlines()
-    place = f"{lost}:4:41:"
     field = f"{lost}:4:41: {{}}spec.overrides.nodeSelector.pool:"
     beside = "is dropped from pods that policy 'workers-on-spot' matches too: no node meets both"
     assert lines[:2] == [
