@@ -26,7 +26,7 @@ from webhook.policy.together.warnings import Memory, of_policy, warnings
 
 Json = dict[str, Any]
 thorough = settings(
-    max_examples=int(os.environ.get("FAIRLEAD_EXAMPLES", "60")),
+    max_examples=int(os.environ.get("FAIRLEAD_EXAMPLES", "40")),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -121,11 +121,13 @@ def test_a_pod_that_both_match_is_rejected_where_two_contradict(
 @thorough
 @given(policy_lists(most=4))
 def test_what_is_told_of_a_chosen_policy_is_told_of_the_whole(documents: list[Json]) -> None:
-    """Chosen policies bring what is theirs, and nothing is lost if all are chosen in turn."""
+    """Nothing is lost if all are chosen in turn, and nothing new is said of what may live."""
     ready = policies_of(documents)
     whole = {_stem(each) for each in warnings(ready)}
     one_by_one = {_stem(f) for each in ready for f in of_policy(ready, each.name)}
-    assert one_by_one == whole
+    assert whole <= one_by_one
+    # Of another policy's wish that is dead for a third one's sake, the first may say why it loses.
+    assert all((file, path, "no") in whole for file, path, _ in one_by_one - whole)
 
 
 def _stem(finding: Finding) -> tuple[str, str, str]:

@@ -26,6 +26,7 @@ _TEXTS: Final[dict[_Trouble, str]] = {
     "dropped": "is dropped from pods that {} matches too: no node meets both",
     "level": "{} overrides it too, with equal priority: only the names decide",
 }
+_Gist: TypeAlias = tuple[str, str, str, str]
 _NAMED: Final = 3
 
 
@@ -58,6 +59,7 @@ class Pairs:
         self._by_mind: dict[bytes, list[int]] = {}
         self._by_token: dict[str, set[bytes]] = {}
         self._known: dict[tuple[bytes, bytes], tuple[_Met, ...]] = {}
+        self._alone: dict[str, frozenset[_Gist]] = {}
         self._folds = self._looks = most
         for at, policy in enumerate(policies):
             self._by_mind.setdefault(policy.mind, []).append(at)
@@ -109,7 +111,16 @@ class Pairs:
             if not self._folds:
                 return ()
             self._folds -= 1
-            found = self._known[key] = tuple(_meet(one, two))
+            found = self._known[key] = tuple(_meet(one, two, self._own(one) | self._own(two)))
+        return found
+
+    def _own(self, policy: Policy) -> frozenset[_Gist]:
+        """What a policy meets in itself."""
+        found = self._alone.get(policy.name)
+        if found is None:
+            wishes = [said.wish for said in policy.hard]
+            trace = fold((policy.name,), wishes).trace
+            found = self._alone[policy.name] = frozenset(map(_gist, trace))
         return found
 
 
@@ -146,10 +157,15 @@ def _is_dropped(wish: Wish, trace: Iterable[Entry]) -> bool:
     return any((line.outcome, line.field) == ("dropped", wish.field) for line in trace)
 
 
-def _meet(one: Policy, two: Policy) -> Iterator[_Met]:
+def _gist(line: Entry) -> _Gist:
+    """A line without its reason, which may name whoever is there."""
+    return line.policy, line.part, line.field, line.outcome
+
+
+def _meet(one: Policy, two: Policy, own: frozenset[_Gist]) -> Iterator[_Met]:
     """What either of two policies, the earlier one first, meets in the other."""
     both = fold((one.name, two.name), [said.wish for said in (*one.hard, *two.hard)])
-    lines = set(both.trace) - _own(one) - _own(two)
+    lines = {line for line in both.trace if _gist(line) not in own}
     for policy, other in ((one, two), (two, one)):
         for at, said in enumerate(policy.hard):
             wish = said.wish
@@ -158,10 +174,6 @@ def _meet(one: Policy, two: Policy) -> Iterator[_Met]:
                     trouble = _trouble(line, wish, other)
                     if trouble is not None:
                         yield _Met(policy is two, at, trouble)
-
-
-def _own(policy: Policy) -> frozenset[Entry]:
-    return frozenset(fold((policy.name,), [said.wish for said in policy.hard]).trace)
 
 
 def _trouble(line: Entry, wish: Wish, other: Policy) -> _Trouble | None:

@@ -72,9 +72,7 @@ def warnings(policies: Sequence[Policy]) -> list[Finding]:
 def of_policy(policies: Sequence[Policy], name: str) -> list[Finding]:
     """What is to be said of one of the policies, and of others for its sake."""
     chosen = [each for each in policies if each.name == name]
-    found = _of(policies, chosen, MOST_WRITTEN)
-    shadows = Shadows(policies)
-    return sorted({*found, *(each for policy in chosen for each in shadows.under(policy))})
+    return _of(policies, chosen, MOST_WRITTEN, others=True)
 
 
 def of_classes(policies: Sequence[Policy], classes: AbstractSet[str]) -> list[Finding]:
@@ -85,11 +83,15 @@ def of_classes(policies: Sequence[Policy], classes: AbstractSet[str]) -> list[Fi
     return sorted(found.union(pairs.of(chosen, level=False)))
 
 
-def _of(policies: Sequence[Policy], chosen: Sequence[Policy], most: int) -> list[Finding]:
+def _of(
+    policies: Sequence[Policy], chosen: Sequence[Policy], most: int, *, others: bool = False
+) -> list[Finding]:
     shadows, pairs = Shadows(policies), contradicting.Pairs(policies, most)
     found = {
         found for each in chosen for found in (*contradicting.alone(each), *shadows.over(each))
     }
+    if others:
+        found.update(found for each in chosen for found in shadows.under(each))
     # Of what reaches no pod there is no more to say.
     dead = {(each.file, each.path) for each in found}
     found.update(each for each in pairs.of(chosen) if (each.file, each.path) not in dead)
