@@ -9,8 +9,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.admission.reviews import POOL, SECRET, Asked, Json, Known, policy_set, review
+from tests.fuzz.mutations import Mutation, encoded, mutated, mutations
 from webhook import names
 from webhook.admission.decision import Decision
 from webhook.admission.foresee import Foresight
@@ -271,6 +274,36 @@ def test_a_namespace_that_is_new_is_asked_for() -> None:
     labels = {"ml-team": {names.PLACE: names.PLACE_ALL}}
     webhook = Webhook(policy_set(POOL), namespaces=Asked(labels))
     assert len(webhook.told(job(template({}, **ELSEWHERE)))) == 1
+
+
+ANYTHING = (
+    job(template(**ELSEWHERE), completions=2, completionMode="Indexed"),
+    workload("batch/v1", "CronJob", {"jobTemplate": {"spec": {"template": template()}}}),
+    workload("apps/v1", "StatefulSet", {"template": template(), "ordinals": {"start": 2}}),
+    workload("kubeflow.org/v1", "Notebook", {"template": template()}),
+    workload("kubeflow.org/v2beta1", "MPIJob", {"mpiReplicaSpecs": {"Worker": {"replicas": 3}}}),
+    run(replicas=workers(a="b")),
+)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(
+    st.sampled_from(ANYTHING),
+    st.sampled_from([None, *ANYTHING]),
+    st.lists(mutations, min_size=1, max_size=3),
+)
+def test_no_workload_is_too_odd(new: Json, old: Json | None, changes: list[Mutation]) -> None:
+    """Definitions may let anything in: it is allowed, or no review, and never a bug."""
+    labels = {"ml-team": {names.PLACE: names.PLACE_ALL}}
+    webhook = Webhook(policy_set(POOL, WORKERS, THIRD), namespaces=Known(labels))
+    sent = review(new, name="train", oldObject=old, operation="UPDATE" if old else "CREATE")
+    for change in changes:
+        sent = mutated(sent, change)
+    reply = webhook.post(encoded(sent))
+    assert reply.status in (200, 400)
+    if reply.status == 200:
+        assert json.loads(reply.body)["response"]["allowed"] is True
+    assert webhook.counted("engine_errors") == 0
 
 
 class Silent(Known):

@@ -19,6 +19,7 @@ from webhook.admission.handler import Reply, problem
 from webhook.admission.shape import Shapes
 from webhook.errors import InvalidPod, InvalidReview, InvalidRun, NotSynced
 from webhook.placement.pod_requests import requests
+from webhook.workloads.object import Object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -220,7 +221,7 @@ def _read(body: bytes) -> _Workload:
     return _Workload(
         uid=request["uid"],
         namespace=review.optional(request, "namespace", "request.namespace"),
-        name=name or str((new.get("metadata") or {}).get("name", "")),
+        name=name or Object("the API server", new).name,
         new=new,
         old=old if isinstance(old, dict) else None,
     )

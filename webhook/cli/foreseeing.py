@@ -45,6 +45,8 @@ def pods_of(workload: dict[str, Any]) -> Sequence[Pods]:
 
     Raises InvalidRun if it is a Run of which none can be made.
     """
+    if not isinstance(workload.get("kind"), str):
+        return []
     group, _, _ = str(workload.get("apiVersion")).partition("/")
     if (group, workload.get("kind")) == (names.GROUP, names.RUN_KIND):
         return _of_run(plan(typed(workload)))
