@@ -101,7 +101,7 @@ def test_a_wish_that_is_called_dead_never_reaches_a_pod(
 
 
 @thorough
-@given(policy_lists(most=4), st.lists(pods(), min_size=1, max_size=4))
+@given(policy_lists(("requirements",), most=3), st.lists(pods(), min_size=1, max_size=4))
 def test_a_pod_that_both_match_is_rejected_where_two_contradict(
     documents: list[Json], some: list[Json]
 ) -> None:
