@@ -52,11 +52,13 @@ class Replica:
 
     @property
     def ready(self) -> bool:
-        """Whether it says so itself, as a kubelet asks."""
+        """Whether it says so itself, as a kubelet asks, and has listed all that it watches."""
         connection = http.client.HTTPConnection("127.0.0.1", self.health_port, timeout=5)
         try:
             connection.request("GET", "/readyz")
-            return connection.getresponse().status == HTTPStatus.OK
+            answer = connection.getresponse()
+            # Nodes are no reason to be not ready: nothing waits for them.
+            return answer.status == HTTPStatus.OK and b"not listed yet" not in answer.read()
         except (OSError, http.client.HTTPException):
             return False
         finally:
