@@ -16,6 +16,7 @@ from tests.cluster.policy_schema_cases import BY_SCHEMA
 from tests.cluster.run_placement_cases import expression, terms
 from tests.cluster.run_rule_cases import Case
 from tests.policy.examples import EVERYTHING, GONE, changed, places
+from webhook import names
 from webhook.policy.findings import Finding
 from webhook.policy.source import parse
 from webhook.sandbox.control_plane import ControlPlane
@@ -73,13 +74,16 @@ VALUES: st.SearchStrategy[Any] = (
     | st.sampled_from(["job", "tensorflow", "worker", "spot", "on-demand", "everything", "IsNull"])
     | st.sampled_from([[], {}, ["a"], ["a", "b"], ["a", "a"], {"a": "b"}, [{}], [None], [0, 1]])
     | st.sampled_from([{"a b": "c"}, {"fairlead.dev/run": "r"}, {"A.b/C": "c"}, {"a": None}])
+    | st.sampled_from(["*", ["*"], ["*", "a"], ["a-*"], {"namespaces": ["*"]}, "\n", "x" * 501])
+    | st.sampled_from(["2026-12-01T18:00:00Z", "2026-12-01", "2026-02-30T18:00:00Z"])
+    | st.sampled_from(["2026-12-01T18:00:00.5Z", "2026-12-01T24:00:00Z", "2026-12-01T18:00:00"])
     | st.sampled_from([{"labels": {}}, {"podSelector": {}}, {"nodeSelector": {}}, {"x": {}}])
 )
 DOCUMENTS: list[Json] = [
     {key: value for key, value in document.items() if key != "status"}
     for document in yaml.safe_load_all(EVERYTHING)
 ]
-POLICY = DOCUMENTS[-1]
+(POLICY,) = (each for each in DOCUMENTS if each["kind"] == names.POLICY_KIND)
 
 
 @st.composite
