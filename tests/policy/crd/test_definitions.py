@@ -179,7 +179,7 @@ def test_every_message_says_the_cure() -> None:
         (
             names.EXCEPTION_KIND,
             "pe",
-            ["Policies", "Until", "Reason", "Age"],
+            ["Policies", "Until", "In force", "Reason", "Age"],
             ["Accepted"],
         ),
     ],

@@ -54,6 +54,7 @@ _CLASS_COLUMNS: Final = (
 _EXCEPTION_COLUMNS: Final = (
     Column("Policies", "string", ".spec.policies"),
     Column("Until", "string", ".spec.until"),
+    Column("In force", "string", '.status.conditions[?(@.type=="InForce")].status'),
     Column("Reason", "string", ".spec.reason"),
     _AGE,
     Column("Accepted", "string", f"{_ACCEPTED}.status", wide=True),
