@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -15,14 +16,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.cluster.manifests import pod, template, workload
-from tests.cluster.rooms import is_stamped
+from tests.cluster.rooms import is_stamped, stamp
 from webhook import names
 from webhook.cli import fairlead
 from webhook.run.times import to_second
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.controller import start_controller
 from webhook.sandbox.kubectl import Kubectl
-from webhook.sandbox.webhook import Webhook, start_webhook, stop_webhook
+from webhook.sandbox.webhook import start_webhook, stop_webhook
 
 pytest_plugins = ["tests.cluster.policy_fixtures", "tests.cluster.run_fixtures"]
 
@@ -113,7 +114,7 @@ class Scene:
     def ask(self, *words: str) -> Result:
         """One command, as it would be typed. What it says is shown beside the test's result."""
         done = CliRunner().invoke(fairlead, [*words, "--kubeconfig", str(self.plane.kubeconfig)])
-        print(f"$ fairlead {' '.join(words)}\n{done.output}(exit code {done.exit_code})")
+        print(f"$ fairlead {shlex.join(words)}\n{done.output}(exit code {done.exit_code})")
         return done
 
 
@@ -148,17 +149,22 @@ def unplaced(plane: ControlPlane, room: Kubectl) -> None:
     wait(stamped, "the API server sends pods again")
 
 
-def play(plane: ControlPlane, room: Kubectl, webhook: Webhook) -> None:
+def play(plane: ControlPlane, room: Kubectl) -> None:
     """What has happened before anybody asks."""
     for name, role in (("train-worker-0", "worker"), ("train-ps-0", "ps")):
         room("create", "-f", "-", stdin=json.dumps(pod(name, labels=of(role))))
     made = workload("Deployment", "web", template(labels=of("worker")), replicas=2)
     room("create", "-f", "-", stdin=json.dumps(made))
-    debugged = pod("debugged", labels={**of("worker"), "debug": "anna"})
-    room("create", "-f", "-", stdin=json.dumps(debugged))
+    debugged = json.dumps(pod("debugged", labels={**of("worker"), "debug": "anna"}))
+
+    def excepted() -> bool:
+        dry = room.json("create", "-f", "-", "--dry-run=server", stdin=debugged)
+        return "debugging" in stamp(dry).get("exceptions", {})
+
+    wait(excepted, "the webhook knows the exception")
+    room("create", "-f", "-", stdin=debugged)
+    wait(lambda: len(room.json("get", "pods")["items"]) == 5, "the Deployment's pods")
     unplaced(plane, room)
-    assert webhook.url
-    wait(lambda: len(room.json("get", "pods")["items"]) == 6, "the Deployment's pods")
 
 
 def counted(plane: ControlPlane) -> bool:
@@ -192,8 +198,7 @@ def scene(
     )
     try:
         kubectl("apply", "--server-side", "-f", "-", stdin=EXCEPTION)
-        time.sleep(1)
-        play(plane, kubectl.within(namespace), webhook)
+        play(plane, kubectl.within(namespace))
         wait(lambda: counted(plane), "the controller writes what the webhook has counted")
         yield Scene(plane, kubectl, namespace)
     finally:
@@ -253,8 +258,10 @@ def test_which_pods_does_this_policy_touch_now(scene: Scene) -> None:
 def test_what_changes_if_this_branch_is_merged(scene: Scene, tmp_path: Path) -> None:
     """The pods that would be placed otherwise, by policy."""
     (tmp_path / "policies.yaml").write_text(BRANCH)
+    (tmp_path / "exceptions.yaml").write_text(EXCEPTION)
     found = scene.ask("diff", "cluster", str(tmp_path), "-n", scene.namespace)
     assert found.exit_code == 1
+    assert "6 pods of runs: 1 placed otherwise" in found.stdout
     assert "train-ps-0" in found.stdout
     assert "workers-on-spot" in found.stdout
 
