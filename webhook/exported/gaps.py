@@ -47,7 +47,7 @@ def _of_set(placed: Placed) -> Iterator[str]:
     for name in placed.rolled_out:
         yield (
             f"policy {name}: rollout: it is enforced in some namespaces and under Audit in others, "
-            "which exported policies do not tell apart; match the namespaces in which it is enforced"
+            "which exported policies do not tell apart; match the namespaces where it is enforced"
         )
 
 

@@ -75,9 +75,7 @@ def _life(what: str, certificate: x509.Certificate, now: datetime) -> Iterator[s
 
 def _published(sight: Sight) -> Iterator[str]:
     # Without the validating one nothing fails: whether it is meant to be there, the doctor says.
-    pods = {
-        name: seen for name, seen in sight.configurations.items() if name.startswith(_OF_PODS)
-    }
+    pods = {name: seen for name, seen in sight.configurations.items() if name.startswith(_OF_PODS)}
     for name, seen in pods.items():
         if seen.raw is None and not seen.hidden:
             yield f"there is no {name}: no pod is sent to the webhook"
