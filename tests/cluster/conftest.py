@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
+from tests.cluster.rooms import Room
 from webhook.errors import SandboxError
 from webhook.sandbox.binaries import ALL, obtain_binaries, obtain_kubectl
 from webhook.sandbox.control_plane import ControlPlane, Settings
@@ -101,6 +102,15 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
     name = f"test-{uuid.uuid4().hex[:10]}"
     control_plane.create_namespace(name)
     yield name
+    control_plane.api.call("DELETE", f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture(scope="module")
+def module_room(control_plane: ControlPlane, cluster_kubectl: Kubectl) -> Iterator[Room]:
+    """A namespace for all tests of one module, and kubectl within it."""
+    name = f"test-{uuid.uuid4().hex[:10]}"
+    control_plane.create_namespace(name)
+    yield Room(control_plane, cluster_kubectl.within(name), name)
     control_plane.api.call("DELETE", f"/api/v1/namespaces/{name}")
 
 

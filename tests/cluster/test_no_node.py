@@ -13,7 +13,6 @@ from tests.cluster.manifests import pod
 from tests.cluster.rooms import Json, Room, Running
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.webhook import start_webhook, stop_webhook
 
 POOL = "cloud.google.com/gke-nodepool"
@@ -53,23 +52,18 @@ spec:
 
 
 @pytest.fixture(scope="module")
-def room(control_plane: ControlPlane, cluster_kubectl: Kubectl) -> Iterator[Room]:
-    """The module's own namespace."""
-    name = f"test-{uuid.uuid4().hex[:10]}"
-    control_plane.create_namespace(name)
-    yield Room(control_plane, cluster_kubectl.within(name), name)
-    control_plane.api.call("DELETE", f"/api/v1/namespaces/{name}")
-
-
-@pytest.fixture(scope="module")
 def server(
-    control_plane: ControlPlane, room: Room, tmp_path_factory: pytest.TempPathFactory
+    control_plane: ControlPlane, module_room: Room, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Running]:
     """A webhook with --nodes that knows the nodes."""
     folder = tmp_path_factory.mktemp("policies")
     (folder / "policies.yaml").write_text(POLICIES)
     webhook = start_webhook(
-        control_plane, folder, name="fairlead-nodes", namespaces=[room.name], options=["--nodes"]
+        control_plane,
+        folder,
+        name="fairlead-nodes",
+        namespaces=[module_room.name],
+        options=["--nodes"],
     )
     running = Running(webhook, folder)
     try:
@@ -92,17 +86,17 @@ def container(name: str = "main", *, sidecar: bool = False, **requests: str) -> 
     return made | {"resources": {"requests": asked, "limits": asked}}
 
 
-def warned(room: Room, manifest: Json, *options: str) -> str:
+def warned(module_room: Room, manifest: Json, *options: str) -> str:
     """What kubectl warns of when the pod is created; empty if nothing."""
-    done = room.kubectl.run("create", "-f", "-", *options, stdin=json.dumps(manifest))
+    done = module_room.kubectl.run("create", "-f", "-", *options, stdin=json.dumps(manifest))
     assert done.returncode == 0, done.stderr
     return " ".join(line for line in done.stderr.splitlines() if " nodes" in line)
 
 
-def wait_for_scheduler(room: Room, name: str, *, bound: bool) -> None:
+def wait_for_scheduler(module_room: Room, name: str, *, bound: bool) -> None:
     """Wait until the pod is bound, or until the scheduler says that no node takes it."""
     while True:
-        seen: Json = room.kubectl.json("get", "pod", name)
+        seen: Json = module_room.kubectl.json("get", "pod", name)
         conditions = seen.get("status", {}).get("conditions", [])
         refused = [c for c in conditions if c["type"] == "PodScheduled" and c["status"] == "False"]
         if "nodeName" in seen["spec"]:
@@ -174,28 +168,28 @@ CASES: dict[str, tuple[Json, str]] = {
 
 @pytest.mark.parametrize(("name", "fields", "said"), [(n, *case) for n, case in CASES.items()])
 def test_the_warning_is_the_schedulers_verdict(
-    room: Room, name: str, fields: dict[str, Any], said: str
+    module_room: Room, name: str, fields: dict[str, Any], said: str
 ) -> None:
     """What is warned of stays pending, and what is not is bound."""
-    warning = warned(room, pod(name, **fields))
+    warning = warned(module_room, pod(name, **fields))
     assert said in warning
     assert bool(said) == bool(warning)
-    wait_for_scheduler(room, name, bound=not said)
-    room.kubectl("delete", "pod", name, "--wait=false", "--grace-period=0")
+    wait_for_scheduler(module_room, name, bound=not said)
+    module_room.kubectl("delete", "pod", name, "--wait=false", "--grace-period=0")
 
 
-def test_a_node_that_is_made_on_demand_is_not_missed(room: Room, server: Running) -> None:
+def test_a_node_that_is_made_on_demand_is_not_missed(module_room: Room, server: Running) -> None:
     """The pod waits for it, and nobody is warned, nor is it counted."""
     before = server.metric("fairlead_unplaceable_total")
     labels = {names.RUN: "r", "want": "burst"}
-    assert warned(room, pod("burst", labels=labels)) == ""
-    wait_for_scheduler(room, "burst", bound=False)
+    assert warned(module_room, pod("burst", labels=labels)) == ""
+    wait_for_scheduler(module_room, "burst", bound=False)
     assert server.metric("fairlead_unplaceable_total") == before
-    assert warned(room, pod("gone", labels={names.RUN: "r", "want": "gone"}))
+    assert warned(module_room, pod("gone", labels={names.RUN: "r", "want": "gone"}))
     assert server.metric("fairlead_unplaceable_total") == before + 1
 
 
-def test_a_node_that_comes_and_goes_is_seen(room: Room) -> None:
+def test_a_node_that_comes_and_goes_is_seen(module_room: Room) -> None:
     """Once it is ready nothing is said; cordoned, that is; gone, that no node is left."""
     late = f"late-{uuid.uuid4().hex[:6]}"
     asking = pod("late", nodeSelector={"pool": late})
@@ -207,17 +201,17 @@ def test_a_node_that_comes_and_goes_is_seen(room: Room) -> None:
     }
 
     def wait_for(text: str) -> None:
-        while text not in (said := warned(room, asking, "--dry-run=server") or "silence"):
+        while text not in (said := warned(module_room, asking, "--dry-run=server") or "silence"):
             assert "pool=" in said or said == "silence"
 
     wait_for(f"as the pod came: pool={late} matches none")
-    room.create(node)
+    module_room.create(node)
     try:
         wait_for("silence")
-        room.kubectl("cordon", late)
+        module_room.kubectl("cordon", late)
         wait_for(f"pool={late} matches 1, but it is cordoned")
     finally:
-        room.kubectl("delete", "node", late)
+        module_room.kubectl("delete", "node", late)
     wait_for(f"pool={late} matches none")
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.policy.examples import EVERYTHING, GONE, changed, places
+from webhook import names
 from webhook.placement.schema import PlacementModel
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ APART = ("capacity", "patchStrategy", "priorityClassName", "runtimeClassName")
 
 def everything() -> dict[str, Any]:
     """One placement with every field that a pod has."""
-    spec = list(yaml.safe_load_all(EVERYTHING))[-1]["spec"]
+    documents = yaml.safe_load_all(EVERYTHING)
+    spec = next(each["spec"] for each in documents if each["kind"] == names.POLICY_KIND)
     whole = spec["defaults"] | spec["overrides"] | spec["requirements"] | {"nodeName": "n1"}
     return {field: value for field, value in whole.items() if field not in APART}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from tests.cluster.manifests import pod
 from tests.cluster.rooms import Json, Room, Running
 from webhook import names, validating
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.webhook import Webhook, start_webhook, stop_webhook
 
 POLICIES = """
@@ -61,17 +59,8 @@ PYTORCH_JOBS = {
 
 
 @pytest.fixture(scope="module")
-def room(control_plane: ControlPlane, cluster_kubectl: Kubectl) -> Iterator[Room]:
-    """The module's own namespace."""
-    name = f"test-{uuid.uuid4().hex[:10]}"
-    control_plane.create_namespace(name)
-    yield Room(control_plane, cluster_kubectl.within(name), name)
-    control_plane.api.call("DELETE", f"/api/v1/namespaces/{name}")
-
-
-@pytest.fixture(scope="module")
 def replicas(
-    control_plane: ControlPlane, room: Room, tmp_path_factory: pytest.TempPathFactory
+    control_plane: ControlPlane, module_room: Room, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Running, Running]]:
     """Two webhooks over the same policies: pods of the room go to the first while it is there.
 
@@ -84,7 +73,7 @@ def replicas(
             control_plane,
             folder,
             name=name,
-            namespaces=[room.name],
+            namespaces=[module_room.name],
             options=["--events", "--nodes"],
         )
         for name in NAMES
@@ -92,7 +81,7 @@ def replicas(
     entries = validating.webhooks(
         url=second.url.removesuffix("/mutate"),
         ca_bundle=second.authority.read_bytes(),
-        only_namespaces=[room.name],
+        only_namespaces=[module_room.name],
         policies=False,
     )
     configuration = {"metadata": {"name": NAMES[1]}, "webhooks": entries}
@@ -125,24 +114,26 @@ def job(name: str, pool: str = "other", **spec: Any) -> Json:
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": made}
 
 
-def applied(room: Room, manifest: Json, *options: str) -> list[str]:
+def applied(module_room: Room, manifest: Json, *options: str) -> list[str]:
     """What kubectl warns of when this is applied; it is always taken."""
-    done = room.kubectl.run("apply", "-f", "-", *options, stdin=json.dumps(manifest))
+    done = module_room.kubectl.run("apply", "-f", "-", *options, stdin=json.dumps(manifest))
     assert done.returncode == 0, done.stderr
     return [line for line in done.stderr.splitlines() if "fairlead" in line]
 
 
-def told(room: Room, manifest: Json) -> list[str]:
+def told(module_room: Room, manifest: Json) -> list[str]:
     """The warnings, once the API server has heard of the configuration."""
-    while not (said := applied(room, manifest, "--dry-run=server")):
+    while not (said := applied(module_room, manifest, "--dry-run=server")):
         pass
     return said
 
 
-def events(room: Room, owner: str) -> list[Json]:
+def events(module_room: Room, owner: str) -> list[Json]:
     """Fairlead's Events on the object of this name."""
     query = f"involvedObject.name={owner},source=fairlead-webhook"
-    found: list[Json] = room.kubectl.json("get", "events", f"--field-selector={query}")["items"]
+    found: list[Json] = module_room.kubectl.json("get", "events", f"--field-selector={query}")[
+        "items"
+    ]
     return found
 
 
@@ -151,7 +142,7 @@ def outcomes(replica: Running, outcome: str) -> float:
     return replica.metric("fairlead_events_total", outcome=outcome)
 
 
-def refused(room: Room, owner: Json, *options: str) -> str:
+def refused(module_room: Room, owner: Json, *options: str) -> str:
     """Create a pod of the owner as its controller would; what the API server says."""
     reference = {
         "apiVersion": owner["apiVersion"],
@@ -162,24 +153,24 @@ def refused(room: Room, owner: Json, *options: str) -> str:
     }
     manifest = {"apiVersion": "v1", "kind": "Pod", **template()}
     manifest["metadata"] |= {"generateName": "of-", "ownerReferences": [reference]}
-    done = room.kubectl.run("create", "-f", "-", *options, stdin=json.dumps(manifest))
+    done = module_room.kubectl.run("create", "-f", "-", *options, stdin=json.dumps(manifest))
     assert done.returncode == 1
     return done.stderr
 
 
 def test_whoever_creates_a_job_hears_that_its_pods_will_be_rejected(
-    room: Room, replicas: tuple[Running, Running]
+    module_room: Room, replicas: tuple[Running, Running]
 ) -> None:
     """By kubectl, at once, and the Job is created all the same."""
-    said = told(room, job("heard", completions=3, parallelism=3))
-    assert said == [f"Warning: fairlead: 3 pods of Job heard in {room.name} {WARNED}"]
+    said = told(module_room, job("heard", completions=3, parallelism=3))
+    assert said == [f"Warning: fairlead: 3 pods of Job heard in {module_room.name} {WARNED}"]
     assert replicas[1].metric("fairlead_workload_warnings_total") >= 1
-    assert applied(room, job("heard", suspend=True)) != []
-    assert room.kubectl("get", "job", "heard", "-o", "name").strip() == "job.batch/heard"
+    assert applied(module_room, job("heard", suspend=True)) != []
+    assert module_room.kubectl("get", "job", "heard", "-o", "name").strip() == "job.batch/heard"
 
 
 def test_a_deployment_is_warned_of_when_its_template_changes(
-    room: Room, replicas: tuple[Running, Running]
+    module_room: Room, replicas: tuple[Running, Running]
 ) -> None:
     """Not when it is scaled, and not for the ReplicaSet that it makes."""
     selector = {"matchLabels": {"app": "web"}}
@@ -191,24 +182,24 @@ def test_a_deployment_is_warned_of_when_its_template_changes(
         "metadata": {"name": "web"},
         "spec": {"replicas": 0, "selector": selector, "template": made},
     }
-    told(room, web)
+    told(module_room, web)
     before = replicas[1].metric("fairlead_workload_warnings_total")
-    assert len(applied(room, web)) == 1
-    assert room.kubectl.run("scale", "deployment", "web", "--replicas=1").stderr == ""
+    assert len(applied(module_room, web)) == 1
+    assert module_room.kubectl.run("scale", "deployment", "web", "--replicas=1").stderr == ""
     web["spec"]["replicas"] = 2
-    assert applied(room, web) == []
-    while not room.kubectl.json("get", "replicasets")["items"]:
+    assert applied(module_room, web) == []
+    while not module_room.kubectl.json("get", "replicasets")["items"]:
         pass
     assert replicas[1].metric("fairlead_workload_warnings_total") == before + 1
     made["spec"]["nodeSelector"][POOL] = "another"
-    assert len(applied(room, web)) == 1
+    assert len(applied(module_room, web)) == 1
     made["spec"]["nodeSelector"][POOL] = "on-demand"
-    assert applied(room, web) == []
+    assert applied(module_room, web) == []
 
 
 @pytest.mark.usefixtures("replicas")
 def test_a_training_job_is_known_by_what_its_operator_adds(
-    room: Room, control_plane: ControlPlane
+    module_room: Room, control_plane: ControlPlane
 ) -> None:
     """Its kind may come later than the configuration that names it."""
     unmarked = template()
@@ -226,75 +217,75 @@ def test_a_training_job_is_known_by_what_its_operator_adds(
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     control_plane.api.create(path, PYTORCH_JOBS)
     try:
-        room.kubectl("wait", "--for=condition=Established", "crd/pytorchjobs.kubeflow.org")
-        while room.kubectl.run("get", "pytorchjobs").returncode:
+        module_room.kubectl("wait", "--for=condition=Established", "crd/pytorchjobs.kubeflow.org")
+        while module_room.kubectl.run("get", "pytorchjobs").returncode:
             pass
-        said = told(room, training)
+        said = told(module_room, training)
     finally:
         control_plane.api.call("DELETE", f"{path}/pytorchjobs.kubeflow.org")
-    assert said == [f"Warning: fairlead: 5 pods of PyTorchJob train in {room.name} {WARNED}"]
+    assert said == [f"Warning: fairlead: 5 pods of PyTorchJob train in {module_room.name} {WARNED}"]
 
 
 def test_the_owner_of_a_rejected_pod_has_one_event(
-    room: Room, control_plane: ControlPlane, replicas: tuple[Running, Running]
+    module_room: Room, control_plane: ControlPlane, replicas: tuple[Running, Running]
 ) -> None:
     """Made when its controller tries first, and by no other try, and by no other replica."""
     first, second = replicas
-    room.create(job("silent"))
-    while not events(room, "silent"):
+    module_room.create(job("silent"))
+    while not events(module_room, "silent"):
         pass
-    described = room.kubectl("describe", "job", "silent")
+    described = module_room.kubectl("describe", "job", "silent")
     assert "PlacementRejected" in described
     assert "Change the pod template of Job silent, or ask your admin" in described
-    owner = room.kubectl.json("get", "job", "silent")
+    owner = module_room.kubectl.json("get", "job", "silent")
     before = outcomes(first, "repeated")
-    assert "policy pool-required" in refused(room, owner)
+    assert "policy pool-required" in refused(module_room, owner)
     assert outcomes(first, "repeated") > before
     # What was told once is known to whoever comes after, by its name.
     forget(control_plane, first.webhook)
     written = outcomes(second, "written")
-    assert "policy pool-required" in refused(room, owner)
+    assert "policy pool-required" in refused(module_room, owner)
     while not outcomes(second, "repeated"):
         pass
     assert outcomes(second, "written") == written
-    assert [each["reason"] for each in events(room, "silent")] == ["PlacementRejected"]
+    assert [each["reason"] for each in events(module_room, "silent")] == ["PlacementRejected"]
 
 
 def test_the_owner_of_a_pod_that_no_node_admits_has_an_event(
-    room: Room, replicas: tuple[Running, Running]
+    module_room: Room, replicas: tuple[Running, Running]
 ) -> None:
     """Its controller has made the pod, and says nothing more; the same was said at its creation."""
     nowhere = job("stuck", template=template("nowhere", **{names.KIND: "build"}))
-    (said,) = told(room, nowhere)
+    (said,) = told(module_room, nowhere)
     assert said.startswith("Warning: fairlead: Job stuck: 0 of ")
     assert said.endswith(f"{POOL}=nowhere matches none")
-    room.create(nowhere)
-    while not events(room, "stuck"):
+    module_room.create(nowhere)
+    while not events(module_room, "stuck"):
         pass
-    (event,) = events(room, "stuck")
+    (event,) = events(module_room, "stuck")
     assert (event["reason"], event["type"]) == ("NoNode", "Warning")
     assert "Change the pod template of Job stuck, or ask your admin" in event["message"]
     assert sum(outcomes(replica, "failed") for replica in replicas) == 0
 
 
-def test_a_dry_run_makes_no_event(room: Room, replicas: tuple[Running, Running]) -> None:
+def test_a_dry_run_makes_no_event(module_room: Room, replicas: tuple[Running, Running]) -> None:
     """It may have no effect, and is decided on all the same."""
-    owner = room.create(job("dry", suspend=True))
-    assert "policy pool-required" in refused(room, owner, "--dry-run=server")
-    assert "policy pool-required" in refused(room, owner)
-    while not events(room, "dry"):
+    owner = module_room.create(job("dry", suspend=True))
+    assert "policy pool-required" in refused(module_room, owner, "--dry-run=server")
+    assert "policy pool-required" in refused(module_room, owner)
+    while not events(module_room, "dry"):
         pass
-    assert len(events(room, "dry")) == 1
+    assert len(events(module_room, "dry")) == 1
     assert outcomes(replicas[1], "failed") == 0
 
 
 @pytest.mark.usefixtures("replicas")
-def test_a_webhook_that_is_down_warns_of_nothing_and_stops_nothing(room: Room) -> None:
+def test_a_webhook_that_is_down_warns_of_nothing_and_stops_nothing(module_room: Room) -> None:
     """Workloads are created without it."""
     nobody = {"op": "replace", "path": "/webhooks/0/clientConfig/url", "value": NOBODY}
     configuration = ("validatingwebhookconfiguration", NAMES[1])
-    room.kubectl("patch", *configuration, "--type=json", "-p", json.dumps([nobody]))
-    while applied(room, job("alone"), "--dry-run=server"):
+    module_room.kubectl("patch", *configuration, "--type=json", "-p", json.dumps([nobody]))
+    while applied(module_room, job("alone"), "--dry-run=server"):
         pass
-    assert applied(room, job("alone", suspend=True)) == []
-    assert room.kubectl("get", "job", "alone", "-o", "name").strip() == "job.batch/alone"
+    assert applied(module_room, job("alone", suspend=True)) == []
+    assert module_room.kubectl("get", "job", "alone", "-o", "name").strip() == "job.batch/alone"
