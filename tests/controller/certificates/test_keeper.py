@@ -12,6 +12,7 @@ import pytest
 from tests.controller.certificates.memory import (
     AUTHORITY,
     CONFIGURATION,
+    INSTALLATION,
     SERVING,
     SLICES,
     failing,
@@ -89,8 +90,8 @@ def test_the_authority_is_read_last() -> None:
     virtual_time.run(begun.keeper().look())
     read = [path for verb, path in begun.memory.calls if verb in ("get", "list")]
     assert len(read) == 5
-    assert set(read[:2]) == {CONFIGURATION, SLICES}
-    assert read[2:] == [SERVING, AUTHORITY]
+    assert set(read[:3]) == {*(place.path for place in INSTALLATION.places), SLICES}
+    assert read[3:] == [SERVING, AUTHORITY]
 
 
 def test_it_rests_a_minute_at_most() -> None:
