@@ -256,12 +256,12 @@ def test_which_pods_does_this_policy_touch_now(scene: Scene) -> None:
 
 
 def test_what_changes_if_this_branch_is_merged(scene: Scene, tmp_path: Path) -> None:
-    """The pods that would be placed otherwise, by policy."""
+    """The pods that would be placed otherwise, by policy; no merge ends an exception."""
     (tmp_path / "policies.yaml").write_text(BRANCH)
-    (tmp_path / "exceptions.yaml").write_text(EXCEPTION)
     found = scene.ask("diff", "cluster", str(tmp_path), "-n", scene.namespace)
     assert found.exit_code == 1
     assert "6 pods of runs: 1 placed otherwise" in found.stdout
+    assert f"the cluster's exception counts in {tmp_path} too" in found.stderr
     assert "train-ps-0" in found.stdout
     assert "workers-on-spot" in found.stdout
 

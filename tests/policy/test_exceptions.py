@@ -12,6 +12,7 @@ from tests.policy.test_exception_model import an_exception
 from webhook.identity import Identity
 from webhook.policy.exception_model import PlacementException
 from webhook.policy.exceptions import NOTHING, Exceptions, SetAside
+from webhook.policy.policy_set import PolicySet
 from webhook.policy.subject import Subject
 
 END = datetime(2026, 12, 1, 18, tzinfo=UTC)
@@ -100,3 +101,17 @@ def test_a_reason_of_several_lines_is_told_in_one() -> None:
     """Logs and tables have one line for it."""
     (only,) = exceptions(a={"reason": "first line\n  second line\n"})
     assert only.reason == "first line second line"
+
+
+def test_a_set_can_go_by_the_exceptions_of_another() -> None:
+    """Its policies and its hash stay its own, and it asks for what those exceptions ask for."""
+    document = PlacementException.model_validate(
+        {**an_exception(match={"podSelector": {"matchLabels": {"debug": "anna"}}})}
+    )
+    theirs = PolicySet([], {}, "theirs", [document])
+    ours = PolicySet([], {}, "ours")
+    both = ours.with_exceptions_of(theirs)
+    assert (both.hash, list(both.exceptions)) == ("ours", list(theirs.exceptions))
+    assert both.reads_labels == {"debug"}
+    assert not ours.exceptions
+    assert not ours.reads_labels

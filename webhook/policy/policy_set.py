@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -124,6 +125,17 @@ class PolicySet:
         )
         self._index = Index([p.spec.match or Match() for p in ordered])
         self._bundles: dict[tuple[int, ...], Bundle] = {}
+
+    def with_exceptions_of(self, other: PolicySet) -> PolicySet:
+        """This set with the other's exceptions in place of its own; the hash stays as it is."""
+        made = copy(self)
+        made.exceptions = other.exceptions
+        # All that exceptions ask for, and maybe more: to know more than is asked for harms nobody.
+        made.reads_resources |= other.reads_resources
+        made.reads_volumes |= other.reads_volumes
+        made.reads_replica_indexes |= other.reads_replica_indexes
+        made.reads_labels |= other.reads_labels
+        return made
 
     def matching(self, subject: Subject) -> tuple[int, ...]:
         """The positions of the policies that match, in their order."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from webhook.cli.cluster_options import client_of
@@ -65,6 +65,9 @@ async def _with_cluster(question: Question) -> Gathered:
 
             theirs = (await read_policies(client)).policies
         old, new = _sets(question, theirs)
+        note = ""
+        if theirs is not None and theirs.exceptions:
+            old, new, note = _excepted(question, old, new, theirs)
         # Of pods in files nobody knows in which namespaces they stand before they are read.
         namespace = "" if question.pods else question.namespace
         told = await pods_in_cluster.read_facts(client, namespace)
@@ -73,7 +76,34 @@ async def _with_cluster(question: Question) -> Gathered:
         else:
             facts = _facts(question, [], told)
             pods = await pods_in_cluster.read_pods(client, namespace, facts.namespaces)
+    if note:
+        pods = replace(pods, notes=[note, *pods.notes])
     return Gathered(old, new, facts, pods)
+
+
+def _excepted(
+    question: Question, old: PolicySet, new: PolicySet, theirs: PolicySet
+) -> tuple[PolicySet, PolicySet, str]:
+    """Both sets, and what to say of it if the cluster's exceptions hold in files that have none.
+
+    Exceptions are mostly written into the cluster alone: a branch without them ends none of them.
+    """
+    without = [
+        source.said
+        for source, policies in ((question.old, old), (question.new, new))
+        if not source.is_cluster and not policies.exceptions
+    ]
+    if not without:
+        return old, new, ""
+    old = old if old.exceptions else old.with_exceptions_of(theirs)
+    new = new if new.exceptions else new.with_exceptions_of(theirs)
+    count = len(theirs.exceptions.by_name)
+    what = (
+        "the cluster's exception counts"
+        if count == 1
+        else f"the cluster's {count} exceptions count"
+    )
+    return old, new, f"{what} in {without[0]} too, which has none of its own"
 
 
 def _of_files(question: Question, told: Facts) -> tuple[Facts, Pods]:
