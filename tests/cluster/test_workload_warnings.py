@@ -15,6 +15,8 @@ from webhook import names, validating
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.webhook import Webhook, start_webhook, stop_webhook
 
+pytest_plugins = ["tests.cluster.run_fixtures"]
+
 POLICIES = """
 apiVersion: fairlead.dev/v1alpha1
 kind: PlacementPolicy
@@ -224,6 +226,23 @@ def test_a_training_job_is_known_by_what_its_operator_adds(
     finally:
         control_plane.api.call("DELETE", f"{path}/pytorchjobs.kubeflow.org")
     assert said == [f"Warning: fairlead: 5 pods of PyTorchJob train in {module_room.name} {WARNED}"]
+
+
+@pytest.mark.usefixtures("replicas", "run_api")
+def test_whoever_writes_a_run_hears_what_its_replicas_will_meet(module_room: Room) -> None:
+    """By the plan that the controller goes by."""
+    run = {
+        "apiVersion": names.API_VERSION,
+        "kind": names.RUN_KIND,
+        "metadata": {"name": "digits"},
+        "spec": {
+            "framework": "tensorflow",
+            "template": {"spec": {**pod("p")["spec"], "nodeSelector": {POOL: "other"}}},
+            "replicas": {"worker": {"count": 2}},
+        },
+    }
+    said = told(module_room, run)
+    assert said == [f"Warning: fairlead: 2 pods of Run digits in {module_room.name} {WARNED}"]
 
 
 def test_the_owner_of_a_rejected_pod_has_one_event(
