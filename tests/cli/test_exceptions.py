@@ -20,7 +20,7 @@ from webhook.cli.exceptions import command
 from webhook.cli.exceptions_found import Found, of_cluster
 from webhook.cli.exceptions_text import in_words
 from webhook.policy.match_model import Match
-from webhook.run.times import to_second
+from webhook.times import to_second
 
 NOW = datetime.now(UTC)
 LATER, LATEST = NOW + timedelta(hours=5), NOW + timedelta(days=50)

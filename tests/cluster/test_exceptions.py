@@ -20,9 +20,9 @@ from tests.cluster.tables import columns
 from webhook import names
 from webhook.cli import fairlead
 from webhook.policy.crd import RESOURCES
-from webhook.run.times import to_second
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.webhook import start_webhook, stop_webhook
+from webhook.times import to_second
 
 pytest_plugins = ["tests.cluster.policy_fixtures", "tests.cluster.webhook_fixtures"]
 

@@ -19,11 +19,11 @@ from tests.cluster.manifests import pod, template, workload
 from tests.cluster.rooms import is_stamped, stamp
 from webhook import names
 from webhook.cli import fairlead
-from webhook.run.times import to_second
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.controller import start_controller
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.webhook import start_webhook, stop_webhook
+from webhook.times import to_second
 
 pytest_plugins = ["tests.cluster.policy_fixtures", "tests.cluster.run_fixtures"]
 

@@ -22,7 +22,7 @@ from webhook.run.actions import (
 from webhook.run.model import Condition, RoleStatus, RunStatus
 from webhook.run.observed import Exit, Needs, Observed, OwnedDeployment, OwnedPod
 from webhook.run.reconcile import reconcile
-from webhook.run.times import to_second
+from webhook.times import to_second
 
 BEGIN = datetime(2026, 11, 21, 20, 15, tzinfo=UTC)
 

@@ -9,7 +9,7 @@ import pytest
 from tests.run.scene import BEGIN, Scene, workers
 from webhook.run.backoff import STABLE, by_index, delay, grouped, remaining
 from webhook.run.model import Recovering
-from webhook.run.times import to_second
+from webhook.times import to_second
 
 
 def waits(scene: Scene) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.cli.harmless import harmless
-from webhook.run.times import spoken
+from webhook.times import spoken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook import names
 from webhook.errors import ClusterError, NotLeading
 from webhook.kube.pace import Pace
-from webhook.run.times import to_second
+from webhook.times import to_second
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

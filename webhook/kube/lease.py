@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from webhook.times import to_microsecond
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
@@ -45,7 +47,7 @@ def held(before: Lease | None, holder: str, duration: float, now: datetime) -> d
 
     A new holder counts as a transition; the first one of all does not, as with client-go.
     """
-    written = _micro(now)
+    written = to_microsecond(now)
     same = before is not None and before.holder == holder
     transitions = 0 if before is None else before.transitions + (not same)
     return {
@@ -63,12 +65,7 @@ def released(before: Lease, now: datetime) -> dict[str, Any]:
     return {
         "holderIdentity": "",
         "leaseDurationSeconds": 1,
-        "acquireTime": before.acquired or _micro(now),
-        "renewTime": _micro(now),
+        "acquireTime": before.acquired or to_microsecond(now),
+        "renewTime": to_microsecond(now),
         "leaseTransitions": before.transitions,
     }
-
-
-def _micro(now: datetime) -> str:
-    """Kubernetes' MicroTime: RFC 3339 with six digits of a second."""
-    return now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -8,12 +8,13 @@ between two calls; then the second one, whose answer counts, decides as if there
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.policy import conditions
 from webhook.policy.exception_model import ALL
 from webhook.policy.index import Index
+from webhook.times import to_second
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,7 +44,7 @@ class PolicyException:
     @property
     def end(self) -> str:
         """When it ends, in UTC: 2026-12-01T18:00:00Z."""
-        return self.until.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return to_second(self.until)
 
 
 class Taken(NamedTuple):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.run import intervals
 from webhook.run.model.status import Recovering
-from webhook.run.times import elapsed
+from webhook.times import elapsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

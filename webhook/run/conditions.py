@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.crd import conditions
-from webhook.run.times import to_second
+from webhook.times import to_second
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

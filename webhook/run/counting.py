@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from webhook.run import backoff, intervals
 from webhook.run.failure import starts_again
-from webhook.run.times import elapsed, to_microsecond
+from webhook.times import elapsed, to_microsecond
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

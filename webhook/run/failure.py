@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from webhook.run.times import read
+from webhook.times import read
 
 if TYPE_CHECKING:
     from webhook.run.model.replica import RestartPolicy

@@ -8,7 +8,7 @@ from webhook.crd.conditions import Said
 from webhook.run import backoff, conditions
 from webhook.run.actions import DeleteDeployment, DeleteRun, Outcome
 from webhook.run.steps import cleaned
-from webhook.run.times import elapsed, spoken, to_second
+from webhook.times import elapsed, spoken, to_second
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -19,8 +19,8 @@ from webhook.run.finish import at_rest, ended, ended_status, soonest
 from webhook.run.model import LastFailure, RoleStatus
 from webhook.run.steps import onward, opened, superseded
 from webhook.run.story import story
-from webhook.run.times import to_second
 from webhook.run.verdict import Verdict, told, verdict
+from webhook.times import to_second
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

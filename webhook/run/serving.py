@@ -10,8 +10,8 @@ from webhook.run.actions import CreateDeployment, CreateService, Outcome, ScaleD
 from webhook.run.announce import announcements
 from webhook.run.finish import at_rest, ended_status
 from webhook.run.model import DEFAULT_ROLE, RoleStatus
-from webhook.run.times import elapsed, spoken, to_second
 from webhook.run.verdict import Verdict, deadline
+from webhook.times import elapsed, spoken, to_second
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from webhook.run.roles import end_role
-from webhook.run.times import elapsed, spoken
+from webhook.times import elapsed, spoken
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

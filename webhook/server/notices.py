@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Protocol, TypeA
 
 from webhook.errors import ClusterError
 from webhook.kube.pace import Pace
+from webhook.times import to_second
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -149,7 +150,7 @@ def event_name(notice: Notice, when: datetime) -> str:
 def _event(name: str, notice: Notice, when: datetime) -> dict[str, Any]:
     """A v1.Event, which `kubectl describe` finds by the object that it is about."""
     owner, message = notice.owner, notice.message
-    at = when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    at = to_second(when)
     return {
         "apiVersion": "v1",
         "kind": "Event",

@@ -27,7 +27,7 @@ from tests.cli.certs.sights import (
 )
 from webhook import names
 from webhook.cli.certs.report import document
-from webhook.run.times import to_second
+from webhook.times import to_second
 
 SERIAL, NEXT_SERIAL = (f"{each.check().serial_number:x}" for each in (SIGNING, NEXT))
 

@@ -10,7 +10,7 @@ from certs.bundle import certificates, same, signer
 from certs.life import renewal_time
 from certs.rotation import phase
 from webhook.cli.certs.judge import by_cert_manager, problems
-from webhook.run.times import to_second
+from webhook.times import to_second
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from webhook.cli.layout import table, wrapped
-from webhook.run.times import elapsed, spoken
+from webhook.times import elapsed, spoken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

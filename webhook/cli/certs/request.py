@@ -11,7 +11,7 @@ from certs.rotation import phase
 from webhook import names
 from webhook.cli.certs.sight import look
 from webhook.errors import ClusterError, FairleadError
-from webhook.run.times import to_second
+from webhook.times import to_second
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

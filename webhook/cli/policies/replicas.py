@@ -9,6 +9,7 @@ from webhook.cli.policies.gathered import Count, Served
 from webhook.cli.replica_metrics import read_by_replica
 from webhook.controller.policies.reading import report_of
 from webhook.errors import ClusterError
+from webhook.times import to_second
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -80,6 +81,6 @@ def _sums(reports: Iterable[Report], since: str) -> Mapping[str, Count]:
 
 def _began(report: Report) -> str:
     try:
-        return datetime.fromtimestamp(float(report.process), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return to_second(datetime.fromtimestamp(float(report.process), UTC))
     except ValueError:
         return ""

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from webhook import times
 from webhook.cli.harmless import harmless
 from webhook.cli.layout import shortened, table, wrapped
-from webhook.run import intervals, times
+from webhook.run import intervals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

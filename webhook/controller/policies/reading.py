@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from webhook.admission.stamp import HASH_LENGTH
 from webhook.policy.reporting.counting import Count, Report
-from webhook.run.times import to_second
+from webhook.times import to_second
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

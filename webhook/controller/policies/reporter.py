@@ -16,7 +16,7 @@ from webhook.kube.node_view import NodeView
 from webhook.policy.reporting.counting import Ledger, counted, met
 from webhook.policy.reporting.statuses import Due, Knowledge, due
 from webhook.policy.status_model import Served
-from webhook.run.times import to_second
+from webhook.times import to_second
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.run.times import elapsed, read, spoken, to_microsecond, to_second
+from webhook.times import elapsed, read, spoken, to_microsecond, to_second
 
 MOMENT = datetime(2026, 11, 21, 20, 15, 0, 123456, tzinfo=UTC)
 
