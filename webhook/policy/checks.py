@@ -81,13 +81,10 @@ def unknown_classes(documents: Sequence[Document], known: Collection[str]) -> It
     """Capacity wishes for a class that no document describes."""
     for document in documents:
         if isinstance(document.model, PlacementPolicy):
-            for part in PARTS:
-                placement = getattr(document.model.spec, part)
-                for at, wish in enumerate((placement and placement.capacity) or ()):
-                    if wish.class_name not in known:
-                        path = ("spec", part, "capacity", at, "class")
-                        name = wish.class_name
-                        yield document.finding(path, _unknown(name, known), about=name)
+            for path, wish in document.model.capacity_wishes():
+                name = wish.class_name
+                if name not in known:
+                    yield document.finding(path, _unknown(name, known), about=name)
 
 
 def unknown_policies(documents: Sequence[Document], known: Collection[str]) -> Iterator[Finding]:

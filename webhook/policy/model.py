@@ -8,11 +8,12 @@ from pydantic import AfterValidator, ConfigDict, Field
 from webhook import names
 from webhook.placement.schema.base import Problem, Strict, own_error
 from webhook.placement.schema.limits import crowded
-from webhook.placement.schema.placement import Defaults, Wishes
+from webhook.placement.schema.placement import CapacityWish, Defaults, PlacementModel, Wishes
 from webhook.placement.schema.selectors import LabelSelectorRequirement
 from webhook.placement.schema.syntax import LabelKey, LabelValue, ObjectName
 from webhook.placement.schema.taints import Taint
 from webhook.policy.exception_model import PlacementException
+from webhook.policy.findings import Path
 from webhook.policy.match_model import Match, NamespaceGlob
 from webhook.policy.metadata_model import Metadata
 
@@ -124,6 +125,13 @@ class PlacementPolicy(Strict):
     def name(self) -> str:
         """The policy's name, unique among policies."""
         return self.metadata.name
+
+    def capacity_wishes(self) -> Iterator[tuple[Path, CapacityWish]]:
+        """What it wants of classes, requirements first, each with where it names the class."""
+        for part in reversed(PARTS):
+            placement: PlacementModel | None = getattr(self.spec, part)
+            for at, wish in enumerate((placement and placement.capacity) or ()):
+                yield ("spec", part, "capacity", at, "class"), wish
 
 
 class Shape(Strict):

@@ -51,10 +51,7 @@ class Memory:
 
 def classes_of(model: PlacementPolicy) -> list[str]:
     """The names of the classes that a policy wants something of, in order."""
-    spec = model.spec
-    parts = (spec.requirements, spec.overrides, spec.defaults)
-    wishes = [wish for part in parts if part for wish in part.capacity or ()]
-    return list(dict.fromkeys(wish.class_name for wish in wishes))
+    return list(dict.fromkeys(wish.class_name for _, wish in model.capacity_wishes()))
 
 
 def of_documents(

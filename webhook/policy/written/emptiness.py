@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.placement.wishes import PARTS
 from webhook.policy.model import CapacityClass as CapacityClassDocument
 from webhook.policy.model import PlacementPolicy
 from webhook.policy.node_wishes import of_class
@@ -51,9 +50,7 @@ def _constrained(document: Document | None) -> dict[str, Path]:
     if not isinstance(model, PlacementPolicy):
         return {}
     found: dict[str, Path] = {}
-    for part in PARTS:
-        placement = getattr(model.spec, part)
-        for at, wish in enumerate((placement and placement.capacity) or ()):
-            if wish.mode == "Constrain":
-                found.setdefault(wish.class_name, ("spec", part, "capacity", at, "class"))
+    for path, wish in model.capacity_wishes():
+        if wish.mode == "Constrain":
+            found.setdefault(wish.class_name, path)
     return found
