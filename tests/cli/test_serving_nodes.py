@@ -69,6 +69,30 @@ def test_nothing_is_said_until_the_nodes_are_known_nor_once_they_are_stale(
     asyncio.run(run())
 
 
+def test_a_right_that_is_missing_is_told_with_its_cure(tmp_path: Path) -> None:
+    """Ready all the same, and silent of pods."""
+    words = 'User "system:serviceaccount:a:b" cannot list resource "nodes"'
+
+    async def handle(_: Request, answer: Answer) -> None:
+        await answer.status(403, "Forbidden", words)
+
+    async def run() -> None:
+        async with fake_api(handle) as api, client_of(api, tmp_path) as client:
+            nodes = nodes_of(client, Metrics())
+            (work,) = nodes.background
+            running = asyncio.ensure_future(work())
+            condition = nodes.conditions["nodes"]
+            await until(lambda: words in condition().reason)
+            assert condition().ready
+            assert condition().reason.startswith("not listed yet, so nothing is said of them")
+            assert condition().reason.endswith("; the component nodes of the manifests grants that")
+            assert (said(nodes), nodes.known()) == ("", None)
+            running.cancel()
+            await asyncio.wait([running])
+
+    asyncio.run(run())
+
+
 def test_without_nodes_nothing_is_said() -> None:
     """No condition, and nothing to run."""
     nodes = ServedNodes()

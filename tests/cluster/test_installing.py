@@ -21,6 +21,7 @@ from tests.cli.served import Served, ask, served
 from tests.cluster.every_right import EVERY_RIGHT
 from tests.cluster.installed import (
     PAGE,
+    ROOT,
     UNINSTALLING,
     Installed,
     Json,
@@ -100,14 +101,13 @@ def webhook(
 
 
 @contextmanager
-def replica(installed: Installed) -> Iterator[Served]:
-    """One replica, with the Deployment's arguments."""
+def replica(installed: Installed, *more: str) -> Iterator[Served]:
+    """One replica, with the Deployment's arguments, and more."""
     command, *options = installed.arguments(names.WEBHOOK)
     assert command == "serve"
-    folder = installed.folder / "replica"
-    folder.mkdir()
     cluster = ("--kubeconfig", str(installed.account(names.WEBHOOK)))
-    with served(folder, *options, policies=(), certificate=(), cluster=cluster) as server:
+    given = (*options, *more)
+    with served(installed.folder, *given, policies=(), certificate=(), cluster=cluster) as server:
         yield server
 
 
@@ -202,7 +202,10 @@ def test_the_webhook_works_with_each_of_its_rights_and_no_other(
         client = http.client.HTTPConnection("webhook")
         client.sock = connection
         ask(client, created_in("unheard-of"))
-        asking = {"annotations": {names.CAPACITY: "nowhere=Constrain"}, "ownerReferences": [job]}
+        asking: Json = {
+            "annotations": {names.CAPACITY: "nowhere=Constrain"},
+            "ownerReferences": [job],
+        }
         ask(client, created_in("default", **asking))
     assert refused(quiet, names.WEBHOOK) == set()
     wanted = granted(quiet, names.WEBHOOK)
@@ -210,8 +213,54 @@ def test_the_webhook_works_with_each_of_its_rights_and_no_other(
     assert {verb for _, _, verb, _ in wanted} == {"get", "list", "watch", "create"}
 
 
-def created_in(namespace: str, **metadata: object) -> Json:
-    """The review of a pod of a run."""
+def test_nodes_are_watched_with_the_right_of_their_component_and_missed_without(
+    quiet: Installed,
+    webhook: Served,  # noqa: ARG001  (it has used the other rights)
+) -> None:
+    """Without it no pod is held up, and readiness says what is missing; with it there are warnings.
+
+    The right is granted while the webhook runs, which asks again by itself.
+    """
+    lost = created_in("default", pool="typo")
+    listing = ("", "nodes", "list", "")
+    with replica(quiet, "--nodes") as server:
+        server.wait_ready()
+
+        def told() -> str:
+            status, conditions = server.readiness()
+            assert status == 200
+            return str(conditions["nodes"]["reason"])
+
+        def warnings() -> list[str]:
+            with called(server, webhooks(quiet)[0]) as connection:
+                client = http.client.HTTPConnection("webhook")
+                client.sock = connection
+                answer = json.loads(ask(client, lost)[1])["response"]
+            assert answer["allowed"]
+            assert "patch" in answer
+            return list(answer.get("warnings", ()))
+
+        while 'cannot list resource "nodes"' not in told():
+            pass
+        assert told().startswith("not listed yet, so nothing is said of them; ")
+        assert told().endswith("the component nodes of the manifests grants that")
+        assert warnings() == []
+        assert refused(quiet, names.WEBHOOK) == {listing}
+        quiet.kubectl("apply", "-f", str(ROOT / "manifests/components/nodes/rights.yaml"))
+        while " known, last heard of" not in told():
+            pass
+        count = len(quiet.kubectl.json("get", "nodes")["items"])
+        assert told().startswith(f"{count} known, ")
+        (warning,) = warnings()
+        assert warning.startswith(f"0 of {count} nodes")
+        assert "pool=typo matches none" in warning
+    wanted = granted(quiet, names.WEBHOOK)
+    assert {listing, ("", "nodes", "watch", "")} < wanted
+    assert used(quiet, names.WEBHOOK, wanted) == wanted
+
+
+def created_in(namespace: str, *, pool: str = "", **metadata: object) -> Json:
+    """The review of a pod of a run, which may ask for a pool."""
     return {
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
@@ -224,7 +273,10 @@ def created_in(namespace: str, **metadata: object) -> Json:
             "userInfo": {},
             "object": {
                 "metadata": {"labels": {names.RUN: "r"}, **metadata},
-                "spec": {"containers": [{"name": "main", "image": "none"}]},
+                "spec": {
+                    "containers": [{"name": "main", "image": "none"}],
+                    "nodeSelector": {"pool": pool} if pool else {},
+                },
             },
         },
     }

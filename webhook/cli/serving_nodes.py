@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.admission.prospects import Prospects
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 # Seconds without a word of the API server after which nothing is said of pods: a node may have come
 # meanwhile. Between two bookmarks it is silent for a minute.
 STALE: Final = 300.0
+_CURE: Final = "the component nodes of the manifests grants that"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,9 @@ def nodes_of(client: Client, metrics: Metrics) -> ServedNodes:
 def condition(view: NodeView) -> Condition:
     """What is known of the nodes; always ready, for no decision waits for it."""
     trouble = f"; {view.trouble()}" if view.trouble() else ""
+    error = view.reflector.last_error
+    if error and error.status == HTTPStatus.FORBIDDEN:
+        trouble += f"; {_CURE}"
     if not view.cache.synced:
         return Condition(ready=True, reason=f"not listed yet, so nothing is said of them{trouble}")
     since = age(view.cache)
