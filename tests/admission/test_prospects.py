@@ -15,6 +15,7 @@ from webhook.admission import prospects
 from webhook.admission.arrival import Arrival, Cluster
 from webhook.admission.engine import decide
 from webhook.admission.prospects import Prospects
+from webhook.placement import pod as pods
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import Node, read, survey
 from webhook.policy.policy_set import PolicySet
@@ -204,11 +205,14 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Authors choose what there is to remember."""
     monkeypatch.setattr(prospects, "_REMEMBERED", 3)
     known = Prospects(NodeGroups(WORLD))
-    for at in range(10):
-        assert said(pod(nodeSelector={"k" * 2000: str(at)}), known=known)
-    assert len(known._admitted) <= 3  # noqa: SLF001
-    assert len(known._said) <= 3  # noqa: SLF001
-    assert all(len(key) <= 1024 for key in known._admitted)  # noqa: SLF001
+    odd = [pod(nodeSelector={"k" * 2000: str(at)}) for at in range(10)]
+    for each in odd:
+        assert said(each, known=known)
+        assert len(prospects._key(pods.read(each))) <= 1024  # noqa: SLF001
+    monkeypatch.setattr(prospects, "shortfall", None)
+    assert said(odd[-1], known=known)
+    with pytest.raises(TypeError):
+        said(odd[0], known=known)
 
 
 def test_a_pod_that_takes_too_long_to_look_at_is_let_be(monkeypatch: pytest.MonkeyPatch) -> None:

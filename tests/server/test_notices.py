@@ -11,7 +11,8 @@ import pytest
 
 from webhook.admission.notice import NO_NODE, REJECTED, Notice, Owner
 from webhook.errors import ClusterError
-from webhook.server.notices import BURST, EVERY, LONGEST, WAITING, Notices
+from webhook.kube.v1_event import LONGEST
+from webhook.server.notices import BURST, EVERY, WAITING, Notices
 
 Json = dict[str, Any]
 NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)

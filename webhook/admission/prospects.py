@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import orjson
 
@@ -17,17 +16,15 @@ from webhook.placement.nodes import admits
 from webhook.placement.pod_requests import requests
 from webhook.placement.room import lacking
 from webhook.placement.shortfall import LIMIT, cut, shortfall
+from webhook.recent import Recent
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Mapping
 
     from webhook.admission.decision import Decision
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import JsonObject, Toleration
     from webhook.policy.policy_set import PolicySet
-
-K = TypeVar("K", bound="Hashable")
-V = TypeVar("V")
 
 # Answers that are remembered until a node changes. Pods of one workload ask the same.
 _REMEMBERED: Final = 4096
@@ -48,8 +45,8 @@ class Prospects:
     def __init__(self, groups: NodeGroups | None = None) -> None:
         self.groups = NodeGroups() if groups is None else groups
         self._version = self.groups.version
-        self._admitted: OrderedDict[bytes, bool] = OrderedDict()
-        self._said: OrderedDict[tuple[object, ...], str] = OrderedDict()
+        self._admitted: Recent[bytes, bool] = Recent(_REMEMBERED)
+        self._said: Recent[tuple[object, ...], str] = Recent(_REMEMBERED)
 
     def unplaceable(self, pod: JsonObject, decision: Decision, policies: PolicySet) -> str:
         """Why no node could admit the pod, as it is decided; empty if one could, now or on demand.
@@ -71,15 +68,15 @@ class Prospects:
         if self._some(key, final, asked):
             return ""
         asking = (key, _came(pod), policies.hash, decision.policies)
-        said = _recalled(self._said, asking)
+        said = self._said.get(asking)
         if said is None:
             own = _behind_gates(spec, pods.read(pod))
             said = self._why(own, final, asked, decision, policies)
-            _remember(self._said, asking, said)
+            self._said.put(asking, said)
         return said
 
     def _some(self, key: bytes, pod: PodPlacement, asked: Mapping[str, int]) -> bool:
-        known = _recalled(self._admitted, key)
+        known = self._admitted.get(key)
         if known is None:
             groups = self.groups.of(pod)
             known = _work(pod) * len(groups) > _MOST_WORK or any(
@@ -87,7 +84,7 @@ class Prospects:
                 and any(lacking(asked, room) is None for room, _ in alike.rooms.values())
                 for alike in groups
             )
-            _remember(self._admitted, key, known)
+            self._admitted.put(key, known)
         return known
 
     def _why(
@@ -138,16 +135,3 @@ def _short(value: object) -> bytes:
     """The value, or a digest of it where a pod says much."""
     told = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     return told if len(told) <= _LONGEST_KEY else blake2b(told).digest()
-
-
-def _recalled(memory: OrderedDict[K, V], key: K) -> V | None:
-    value = memory.get(key)
-    if value is not None:
-        memory.move_to_end(key)
-    return value
-
-
-def _remember(memory: OrderedDict[K, V], key: K, value: V) -> None:
-    if len(memory) >= _REMEMBERED:
-        memory.popitem(last=False)
-    memory[key] = value

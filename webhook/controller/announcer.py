@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 import uuid
-from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -14,7 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
 from webhook.errors import ClusterError, NotLeading
-from webhook.kube.pace import Pace
+from webhook.kube.paces import Paces
+from webhook.kube.v1_event import event
+from webhook.recent import Recent
 from webhook.times import to_second
 
 if TYPE_CHECKING:
@@ -36,8 +37,6 @@ EVERY: Final = 30.0
 # Events that wait to be written, and Events and runs that are remembered.
 WAITING: Final = 1000
 REMEMBERED: Final = 1024
-# The API server refuses a longer message.
-LONGEST: Final = 1024
 
 
 class _Subject(NamedTuple):
@@ -73,8 +72,8 @@ class Announcer:
         self._clock = clock
         self._now = now
         self._queue: asyncio.Queue[tuple[_Subject, Announcement, datetime]] = asyncio.Queue(WAITING)
-        self._written: OrderedDict[tuple[str, Announcement], _Written] = OrderedDict()
-        self._paces: OrderedDict[str, Pace] = OrderedDict()
+        self._written: Recent[tuple[str, Announcement], _Written] = Recent(REMEMBERED)
+        self._paces = Paces(BURST, EVERY, REMEMBERED)
         self._dropped = 0
 
     @property
@@ -86,11 +85,9 @@ class Announcer:
         """Have these written, as far as the run has not said too much lately."""
         subject = _Subject(run.namespace, run.name, run.uid, run.version)
         for each in announcements:
-            pace = _recent(self._paces, run.uid, lambda: Pace(1 / EVERY, BURST))
-            if self._queue.full() or pace.wait(self._clock()) > 0:
+            if self._queue.full() or not self._paces.passes(run.uid, self._clock()):
                 self._dropped += 1
             else:
-                pace.take(self._clock())
                 self._queue.put_nowait((subject, each, self._now()))
 
     async def run(self) -> None:
@@ -125,49 +122,22 @@ class Announcer:
                 before.count += 1
                 before.at = self._clock()
                 return
-        event = _event(subject, announcement, when)
-        await self._writer.create(path, event)
-        self._written.pop(key, None)
-        written = _Written(event["metadata"]["name"], 1, self._clock())
-        _recent(self._written, key, lambda: written)
+        # A Run's name has at most 63 characters, so this fits any object's.
+        name = f"{subject.name}.{uuid.uuid4().hex[:16]}"
+        await self._writer.create(path, _event(name, subject, announcement, when))
+        self._written.put(key, _Written(name, 1, self._clock()))
 
 
-def _recent(kept: OrderedDict[Any, Any], key: object, make: Callable[[], Any]) -> Any:
-    """The value under the key, made if it is not there; the oldest goes where there are many."""
-    if key not in kept:
-        kept[key] = make()
-    kept.move_to_end(key)
-    if len(kept) > REMEMBERED:
-        kept.popitem(last=False)
-    return kept[key]
-
-
-def _event(subject: _Subject, announcement: Announcement, when: datetime) -> dict[str, Any]:
-    """A v1.Event, which `kubectl describe` finds by the object that it is about."""
-    message = announcement.message
-    return {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {
-            # A Run's name has at most 63 characters, so this fits any object's.
-            "name": f"{subject.name}.{uuid.uuid4().hex[:16]}",
-            "namespace": subject.namespace,
-        },
-        "involvedObject": {
-            "apiVersion": names.API_VERSION,
-            "kind": names.RUN_KIND,
-            "namespace": subject.namespace,
-            "name": subject.name,
-            "uid": subject.uid,
-            "resourceVersion": subject.version,
-        },
-        "type": announcement.type,
-        "reason": announcement.reason,
-        "message": message if len(message) <= LONGEST else f"{message[: LONGEST - 1]}…",
-        "source": {"component": COMPONENT},
-        "reportingComponent": COMPONENT,
-        "reportingInstance": COMPONENT,
-        "count": 1,
-        "firstTimestamp": to_second(when),
-        "lastTimestamp": to_second(when),
+def _event(
+    name: str, subject: _Subject, announcement: Announcement, when: datetime
+) -> dict[str, Any]:
+    about = {
+        "apiVersion": names.API_VERSION,
+        "kind": names.RUN_KIND,
+        "namespace": subject.namespace,
+        "name": subject.name,
+        "uid": subject.uid,
+        "resourceVersion": subject.version,
     }
+    said = (announcement.type, announcement.reason, announcement.message)
+    return event(name, about, said, component=COMPONENT, when=when)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
 from webhook.errors import InvalidRun
 from webhook.policy.findings import path_text
 from webhook.policy.messages import sentence
+from webhook.recent import Recent
 from webhook.run.model import Run, RunStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable
 
     from webhook.controller.stored_run import StoredRun
     from webhook.run.plan import Plan
-
-T = TypeVar("T")
 
 # Runs whose replicas come and go at the same time; the plan of any other is made anew in
 # milliseconds.
@@ -30,17 +28,17 @@ class Readings:
 
     def __init__(self, plan: Callable[[Run], Plan]) -> None:
         self._make = plan
-        self._runs: _Recent[Run] = _Recent()
-        self._plans: _Recent[Plan] = _Recent()
+        self._runs: Recent[tuple[str, str], Run] = Recent(MOST)
+        self._plans: Recent[tuple[str, int], Plan] = Recent(MOST)
 
     def run(self, stored: StoredRun) -> Run:
         """The typed Run. Raises InvalidRun with everything that is wrong with it."""
-        return self._runs.get((stored.uid, stored.version), lambda: read(stored))
+        return self._runs.made((stored.uid, stored.version), lambda: read(stored))
 
     def plan(self, run: Run) -> Plan:
         """Its plan. Raises InvalidRun if no pods can be made of the run."""
         key = (run.metadata.uid, run.metadata.generation)
-        return self._plans.get(key, lambda: self._make(run))
+        return self._plans.made(key, lambda: self._make(run))
 
 
 def read(stored: StoredRun) -> Run:
@@ -65,20 +63,3 @@ def status_of(stored: StoredRun) -> RunStatus:
         return RunStatus.model_validate(stored.raw().get("status") or {})
     except ValidationError:
         return RunStatus()
-
-
-class _Recent(Generic[T]):
-    """What was made last, by key: at most MOST."""
-
-    def __init__(self) -> None:
-        self._values: OrderedDict[Hashable, T] = OrderedDict()
-
-    def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The value, made now if it is not there."""
-        if key in self._values:
-            self._values.move_to_end(key)
-            return self._values[key]
-        value = self._values[key] = make()
-        if len(self._values) > MOST:
-            self._values.popitem(last=False)
-        return value

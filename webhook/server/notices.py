@@ -6,14 +6,14 @@ import asyncio
 import hashlib
 import logging
 import re
-from collections import OrderedDict
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Protocol, TypeAlias
 
 from webhook.errors import ClusterError
-from webhook.kube.pace import Pace
-from webhook.times import to_second
+from webhook.kube.paces import Paces
+from webhook.kube.v1_event import event
+from webhook.recent import Recent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,8 +33,6 @@ REMEMBERED: Final = 4096
 # Of one namespace: so many Events at once, then one in so many seconds.
 BURST: Final = 50
 EVERY: Final = 10.0
-# The API server refuses a longer message.
-LONGEST: Final = 1024
 _HOUR: Final = 3600
 # What a name may be made of, and how much of an owner's goes into an Event's.
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
@@ -67,26 +65,20 @@ class Notices:
         self._on_outcome = on_outcome
         self._now = now
         self._queue: asyncio.Queue[tuple[str, Notice, datetime]] = asyncio.Queue(WAITING)
-        self._told: OrderedDict[str, None] = OrderedDict()
-        self._paces: OrderedDict[str, Pace] = OrderedDict()
+        self._told: Recent[str, datetime] = Recent(REMEMBERED)
+        self._paces = Paces(BURST, EVERY, REMEMBERED)
 
     def tell(self, notice: Notice) -> None:
         """Have an Event written, unless this was told within the hour, or too much is."""
         when = self._now()
         name = event_name(notice, when)
-        if name in self._told:
-            self._told.move_to_end(name)
+        if self._told.get(name):
             self._on_outcome("repeated")
             return
-        seconds = when.timestamp()
-        pace = self._pace(notice.namespace)
-        if self._queue.full() or pace.wait(seconds) > 0:
+        if self._queue.full() or not self._paces.passes(notice.namespace, when.timestamp()):
             self._on_outcome("dropped")
             return
-        pace.take(seconds)
-        self._told[name] = None
-        if len(self._told) > REMEMBERED:
-            self._told.popitem(last=False)
+        self._told.put(name, when)
         self._queue.put_nowait((name, notice, when))
 
     async def run(self) -> NoReturn:
@@ -114,7 +106,7 @@ class Notices:
             if error.status == HTTPStatus.CONFLICT:
                 return "repeated"
             # The next pod of the owner is another chance.
-            self._told.pop(name, None)
+            self._told.forget(name)
             _logger.warning(
                 "event lost",
                 extra={
@@ -126,15 +118,6 @@ class Notices:
             )
             return "failed"
         return "written"
-
-    def _pace(self, namespace: str) -> Pace:
-        pace = self._paces.get(namespace)
-        if pace is None:
-            pace = self._paces[namespace] = Pace(1 / EVERY, BURST)
-        self._paces.move_to_end(namespace)
-        if len(self._paces) > REMEMBERED:
-            self._paces.popitem(last=False)
-        return pace
 
 
 def event_name(notice: Notice, when: datetime) -> str:
@@ -148,27 +131,13 @@ def event_name(notice: Notice, when: datetime) -> str:
 
 
 def _event(name: str, notice: Notice, when: datetime) -> dict[str, Any]:
-    """A v1.Event, which `kubectl describe` finds by the object that it is about."""
-    owner, message = notice.owner, notice.message
-    at = to_second(when)
-    return {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": name, "namespace": notice.namespace},
-        "involvedObject": {
-            "apiVersion": owner.api_version,
-            "kind": owner.kind,
-            "namespace": notice.namespace,
-            "name": owner.name,
-            "uid": owner.uid,
-        },
-        "type": "Warning",
-        "reason": notice.reason,
-        "message": message if len(message) <= LONGEST else f"{message[: LONGEST - 1]}…",
-        "source": {"component": COMPONENT},
-        "reportingComponent": COMPONENT,
-        "reportingInstance": COMPONENT,
-        "count": 1,
-        "firstTimestamp": at,
-        "lastTimestamp": at,
+    owner = notice.owner
+    about = {
+        "apiVersion": owner.api_version,
+        "kind": owner.kind,
+        "namespace": notice.namespace,
+        "name": owner.name,
+        "uid": owner.uid,
     }
+    said = ("Warning", notice.reason, notice.message)
+    return event(name, about, said, component=COMPONENT, when=when)

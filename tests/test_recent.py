@@ -1,0 +1,52 @@
+"""What was used last is remembered, and no more than that."""
+
+from __future__ import annotations
+
+import pytest
+
+from webhook.recent import Recent
+
+
+def test_the_one_that_was_not_used_for_longest_is_forgotten() -> None:
+    """Looking at a value is using it, and so is putting it anew."""
+    recent: Recent[str, int] = Recent(3)
+    for number, key in enumerate("abc"):
+        recent.put(key, number)
+    assert recent.get("a") == 0
+    recent.put("b", 7)
+    recent.put("d", 3)
+    assert recent.get("c") is None
+    assert [recent.get(key) for key in "abd"] == [0, 7, 3]
+
+
+def test_what_is_there_is_not_made_again() -> None:
+    """A falsy value is one, too."""
+    recent: Recent[str, bool] = Recent(1)
+    made: list[str] = []
+
+    def make() -> bool:
+        made.append("once")
+        return False
+
+    assert [recent.made("a", make), recent.made("a", make)] == [False, False]
+    assert made == ["once"]
+
+
+def test_what_cannot_be_made_is_not_remembered() -> None:
+    """The next one who asks makes it."""
+    recent: Recent[str, int] = Recent(1)
+    with pytest.raises(ZeroDivisionError):
+        recent.made("a", lambda: 1 // 0)
+    assert recent.made("a", lambda: 1) == 1
+
+
+def test_what_is_forgotten_is_gone() -> None:
+    """One, or all; one that was never there is no trouble."""
+    recent: Recent[str, int] = Recent(5)
+    for key in "ab":
+        recent.put(key, 1)
+    recent.forget("a")
+    recent.forget("never there")
+    assert (recent.get("a"), recent.get("b")) == (None, 1)
+    recent.clear()
+    assert recent.get("b") is None
