@@ -12,7 +12,7 @@ import pytest
 from tests.kube.fake_api import Answer, FakeApi, Request, client_of, fake_api, until
 from webhook.cli.cluster_policies import read_policies
 from webhook.errors import ClusterError, InvalidDocuments
-from webhook.kube.policy_objects import GROUP, PolicyObjects, read_objects
+from webhook.kube.policy_objects import GROUP, PolicyObjects, read_objects, text_of
 from webhook.policy.load import load
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ def page(*items: dict[str, Any], version: int = 1) -> dict[str, Any]:
 @asynccontextmanager
 async def watching(
     folder: Path, answer: Callable[[Request, Answer], Awaitable[None]]
-) -> AsyncIterator[tuple[PolicyObjects, FakeApi]]:
+) -> AsyncIterator[tuple[PolicyObjects[bytes], FakeApi]]:
     """Both collections, followed."""
     async with fake_api(answer) as api, client_of(api, folder) as client:
-        watched = PolicyObjects(client)
+        watched = PolicyObjects(client, text_of)
         task = asyncio.create_task(watched.run())
         try:
             yield watched, api
@@ -145,7 +145,7 @@ def test_only_what_a_set_is_made_of_is_a_change(tmp_path: Path) -> None:
     async def main() -> None:
         changes: list[int] = []
         async with watching(tmp_path, answer) as (watched, _):
-            watched.subscribe(lambda: changes.append(len(watched.objects())))
+            watched.subscribe(lambda _: changes.append(len(watched.objects())))
             await watched.wait_synced()
             await until(lambda: len(changes) == 1)
             (text,) = watched.objects().values()
@@ -222,7 +222,7 @@ def test_a_definition_that_is_going_is_told_from_one_without_objects(
 
     async def main() -> str:
         async with fake_api(answer) as api, client_of(api, tmp_path) as client:
-            return await PolicyObjects(client).undefined()
+            return await PolicyObjects(client, text_of).undefined()
 
     assert asyncio.run(main()) == gone
 
@@ -236,7 +236,7 @@ def test_an_api_server_that_does_not_answer_says_nothing_of_definitions(tmp_path
     async def main() -> None:
         async with fake_api(answer) as api, client_of(api, tmp_path) as client:
             with pytest.raises(ClusterError, match="starting"):
-                await PolicyObjects(client).undefined()
+                await PolicyObjects(client, text_of).undefined()
 
     asyncio.run(main())
 

@@ -25,7 +25,7 @@ class Objects:
     said: str = ""
     missing: str = ""
     away: bool = False
-    listeners: list[Callable[[], None]] = field(default_factory=list)
+    listeners: list[Callable[[object], None]] = field(default_factory=list)
     listed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -35,7 +35,7 @@ class Objects:
     async def wait_synced(self) -> None:
         await self.listed.wait()
 
-    def subscribe(self, listener: Callable[[], None]) -> None:
+    def subscribe(self, listener: Callable[[object], None]) -> None:
         self.listeners.append(listener)
 
     def objects(self) -> dict[str, bytes]:
@@ -56,7 +56,7 @@ class Objects:
             if value is not None:
                 self.now[name] = value.encode()
             for listener in self.listeners:
-                listener()
+                listener(None)
 
 
 class Stage:

@@ -51,7 +51,7 @@ class Policies:
 class _Objects:
     """The cluster's objects, as PolicyHandler asks for them."""
 
-    def __init__(self, client: Client, watched: PolicyObjects) -> None:
+    def __init__(self, client: Client, watched: PolicyObjects[bytes]) -> None:
         self._client = client
         self._watched = watched
 
@@ -100,9 +100,9 @@ def policies_of(
 def _from_cluster(
     client: Client, metrics: Metrics, nodes: Callable[[], Sequence[Node] | None]
 ) -> Policies:
-    from webhook.kube.policy_objects import KINDS, PolicyObjects
+    from webhook.kube.policy_objects import KINDS, PolicyObjects, text_of
 
-    watched, snapshot = PolicyObjects(client), Snapshot()
+    watched, snapshot = PolicyObjects(client, text_of), Snapshot()
     for resource, cache in watched.caches.items():
         metrics.watch_cache(resource, partial(age, cache))
     reader = Objects()

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import orjson
 
 from webhook import names
 from webhook.errors import ClusterError
-from webhook.kube.cache import Cache
+from webhook.kube.cache import Cache, Change
 from webhook.kube.events import key_of
 from webhook.kube.reflector import Reflector
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from webhook.kube.client import Client
+
+T = TypeVar("T")
 
 GROUP: Final = f"/apis/{names.API_VERSION}"
 KINDS: Final[Mapping[str, str]] = {
@@ -35,95 +38,99 @@ _LONGEST_PAUSE: Final = 5.0
 _LOOK: Final = (0.5, 30.0)
 
 
-class _Watched(NamedTuple):
-    resource: str
-    cache: Cache[bytes]
-    reflector: Reflector[bytes]
-
-
-class PolicyObjects:
+class PolicyObjects(Generic[T]):
     """All collections. `run()` keeps them current, and must go on all the time.
 
-    Objects are remembered as JSON text of what a policy set is made of: name, and all but the
-    status. What else the API server and others write on them is no change. A collection in OPTIONAL
-    that the cluster does not define is an empty one.
+    `keep` makes of a resource and a raw object what is remembered: with `text_of`, JSON text of
+    what a policy set is made of, and what else the API server and others write on it is no change.
+    A collection in OPTIONAL that the cluster does not define is an empty one.
     """
 
-    def __init__(self, client: Client, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        client: Client,
+        keep: Callable[[str, dict[str, Any]], T],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._client = client
         self._absent: frozenset[str] = frozenset()
-        self._all = tuple(_watched(client, resource, clock) for resource in KINDS)
+        # What is remembered, by resource.
+        self.caches: Mapping[str, Cache[T]] = {
+            resource: Cache(partial(keep, resource), clock=clock) for resource in KINDS
+        }
+        self._reflectors = {
+            resource: Reflector(
+                client, f"{GROUP}/{resource}", cache, longest=_LONGEST_PAUSE, clock=clock
+            )
+            for resource, cache in self.caches.items()
+        }
 
     async def run(self) -> NoReturn:
         """Watch until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for watched in self._all:
-                group.create_task(watched.reflector.run())
-                if watched.resource in OPTIONAL:
-                    group.create_task(self._do_without(watched))
+            for reflector in self._reflectors.values():
+                group.create_task(reflector.run())
+            for resource in OPTIONAL:
+                group.create_task(self._do_without(resource))
         raise AssertionError("reflectors run until they are cancelled")
 
-    async def _do_without(self, watched: _Watched) -> NoReturn:
+    async def _do_without(self, resource: str) -> NoReturn:
         """Take an empty list where the cluster does not define the collection.
 
         Not the refusal tells: whoever may not list what is not there is told that he may not.
         """
         while True:
-            if watched.reflector.last_error is None:
-                self._absent -= {watched.resource}
+            if self._reflectors[resource].last_error is None:
+                self._absent -= {resource}
             else:
-                await self._look_for(watched)
-            await asyncio.sleep(_LOOK[watched.cache.synced])
+                await self._look_for(resource)
+            await asyncio.sleep(_LOOK[self.caches[resource].synced])
 
-    async def _look_for(self, watched: _Watched) -> None:
+    async def _look_for(self, resource: str) -> None:
         try:
-            there = watched.resource in await self._verbs()
+            there = resource in await self._verbs()
         except ClusterError:
             return
         if there:
-            self._absent -= {watched.resource}
+            self._absent -= {resource}
             return
-        self._absent |= {watched.resource}
-        watched.cache.touch()
-        if not watched.cache.synced:
-            watched.cache.replace({})
-
-    @property
-    def caches(self) -> Mapping[str, Cache[bytes]]:
-        """What is remembered, by resource."""
-        return {watched.resource: watched.cache for watched in self._all}
+        self._absent |= {resource}
+        self.caches[resource].touch()
+        if not self.caches[resource].synced:
+            self.caches[resource].replace({})
 
     @property
     def synced(self) -> bool:
         """Whether all have been listed."""
-        return all(watched.cache.synced for watched in self._all)
+        return all(cache.synced for cache in self.caches.values())
 
     async def wait_synced(self) -> None:
         """Return once `synced`."""
-        for watched in self._all:
-            await watched.cache.wait_synced()
+        for cache in self.caches.values():
+            await cache.wait_synced()
 
-    def subscribe(self, listener: Callable[[], None]) -> None:
+    def subscribe(self, listener: Callable[[Change[T]], None]) -> None:
         """Call `listener` after each change of an object."""
-        for watched in self._all:
-            watched.cache.subscribe(lambda _change: listener())
+        for cache in self.caches.values():
+            cache.subscribe(listener)
 
-    def objects(self) -> dict[str, bytes]:
-        """Every object's text, by resource and name: `placementpolicies/spot`."""
+    def objects(self) -> dict[str, T]:
+        """What is remembered of every object, by resource and name: `placementpolicies/spot`."""
         return {
-            f"{watched.resource}/{name}": text
-            for watched in self._all
-            for name, text in watched.cache.items().items()
+            f"{resource}/{name}": kept
+            for resource, cache in self.caches.items()
+            for name, kept in cache.items().items()
         }
 
     def trouble(self) -> str:
         """Why the API server tells nothing of a collection, with the cure; "" if it does."""
         found = (
-            _absence(watched.resource)
-            if watched.resource in self._absent
-            else with_cure(watched.resource, watched.reflector.last_error)
-            for watched in self._all
-            if watched.reflector.last_error
+            _absence(resource)
+            if resource in self._absent
+            else with_cure(resource, reflector.last_error)
+            for resource, reflector in self._reflectors.items()
+            if reflector.last_error
         )
         return "; ".join(dict.fromkeys(found))
 
@@ -174,17 +181,6 @@ async def read_objects(client: Client) -> dict[str, bytes]:
     return objects
 
 
-def _watched(client: Client, resource: str, clock: Callable[[], float]) -> _Watched:
-    cache = Cache(_keep(resource), clock=clock)
-    path = f"{GROUP}/{resource}"
-    reflector = Reflector(client, path, cache, longest=_LONGEST_PAUSE, clock=clock)
-    return _Watched(resource, cache, reflector)
-
-
-def _keep(resource: str) -> Callable[[dict[str, Any]], bytes]:
-    return lambda seen: text_of(resource, seen)
-
-
 def text_of(resource: str, seen: dict[str, Any]) -> bytes:
     """What a policy set is made of, of an object; within a list it does not say what it is."""
     said = {
@@ -198,8 +194,7 @@ def text_of(resource: str, seen: dict[str, Any]) -> bytes:
 
 
 def _entry(resource: str) -> Callable[[dict[str, Any]], tuple[str, bytes]]:
-    keep = _keep(resource)
-    return lambda seen: (f"{resource}/{key_of(seen)}", keep(seen))
+    return lambda seen: (f"{resource}/{key_of(seen)}", text_of(resource, seen))
 
 
 def _absence(resource: str) -> str:

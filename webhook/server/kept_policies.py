@@ -35,8 +35,8 @@ class Watched(Protocol):
     async def wait_synced(self) -> None:
         """Return once `synced`."""
 
-    def subscribe(self, listener: Callable[[], None]) -> None:
-        """Call `listener` after each change."""
+    def subscribe(self, listener: Callable[[object], None]) -> None:
+        """Call `listener` with each change, after it."""
 
     def objects(self) -> dict[str, bytes]:
         """Every object's text, by resource and name."""
@@ -89,7 +89,7 @@ class KeptPolicies(Generic[T]):
         self._clock = clock
         self._sleep = sleep
         self._changed = asyncio.Event()
-        watched.subscribe(self._changed.set)
+        watched.subscribe(lambda _change: self._changed.set())
 
     async def run(self) -> NoReturn:
         """Go on until cancelled."""

@@ -42,7 +42,7 @@ class Cluster:
         self.version = 100
 
     @property
-    def objects(self) -> StoredObjects:
+    def watched(self) -> StoredObjects:
         """Itself, as what watches."""
         return cast(StoredObjects, self)
 
@@ -52,7 +52,7 @@ class Cluster:
     async def wait_synced(self) -> None:
         """All is known."""
 
-    def all(self) -> dict[str, Stored]:
+    def objects(self) -> dict[str, Stored]:
         found = (stored(names.PLACEMENT_POLICIES, each) for each in self.raw.values())
         return {each.seen.place: each for each in found}
 

@@ -46,7 +46,7 @@ def play(
 
     async def work() -> None:
         news: list[int] = []
-        judging = Judging(cluster.objects, view, lambda: news.append(1))
+        judging = Judging(cluster.watched, view, lambda: news.append(1))
         tasks = [asyncio.create_task(each()) for each in (judging.judge, judging.survey)]
         await story(judging, news)
         for task in tasks:

@@ -27,7 +27,7 @@ class Wanted:
 
     def due(self) -> Sequence[Due]:
         found = []
-        for each in self.cluster.all().values():
+        for each in self.cluster.objects().values():
             status = PolicyStatus(pods_decided=self.pods.get(each.seen.name, 0), since="t")
             if status != each.seen.status:
                 found.append(Due(each.seen, status, self.urgency))
@@ -40,7 +40,7 @@ def play(cluster: Cluster, story: Callable[[StatusWriter, Wanted], Awaitable[Non
     async def work() -> None:
         wanted = Wanted(cluster)
         writer = StatusWriter(
-            cluster, cluster.objects, wanted.due, interval=60.0, clock=virtual_time.now
+            cluster, cluster.watched, wanted.due, interval=60.0, clock=virtual_time.now
         )
         task = asyncio.create_task(writer.run())
         await story(writer, wanted)

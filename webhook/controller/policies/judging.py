@@ -64,11 +64,11 @@ class Judging:
     async def judge(self) -> NoReturn:
         """Go on until cancelled; begins with what the statuses tell of whoever led before."""
         await self._objects.wait_synced()
-        before = remembered(each.seen for each in self._objects.all().values())
+        before = remembered(each.seen for each in self._objects.objects().values())
         self.acceptance = before
         while True:
             self._changed.clear()
-            objects = {place: each.seen for place, each in self._objects.all().items()}
+            objects = {place: each.seen for place, each in self._objects.objects().items()}
             policies = self.acceptance.policies
             self.acceptance = await asyncio.to_thread(
                 judged, self._reader.load, objects, self.acceptance

@@ -160,7 +160,7 @@ class _Tenure:
         self._statuses.wake()
 
     def _meet(self) -> None:
-        seen = (each.seen for each in self._objects.all().values())
+        seen = (each.seen for each in self._objects.objects().values())
         self._ledger = met(self._ledger, seen, to_second(self._clock()))
 
     def _due(self) -> Sequence[Due]:
@@ -168,7 +168,7 @@ class _Tenure:
         known = Knowledge(
             self._judging.acceptance, self._judging.satisfied, self._ledger, self._served
         )
-        seen = [each.seen for each in self._objects.all().values()]
+        seen = [each.seen for each in self._objects.objects().values()]
         return tuple(due(seen, known, to_second(self._clock())))
 
 

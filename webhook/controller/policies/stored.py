@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import ValidationError
 
-from webhook.kube.cache import Cache, Change
-from webhook.kube.policy_objects import GROUP, KINDS, OPTIONAL, text_of, with_cure
-from webhook.kube.reflector import Reflector
+from webhook.kube.policy_objects import GROUP, PolicyObjects, text_of
 from webhook.policy.reporting.seen import MODELS, Seen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from webhook.kube.client import Client
     from webhook.policy.status_model import ObjectStatus
-
-
-# Seconds between two looks at whether all is known by now.
-_LOOK: Final = 0.1
 
 
 class Stored(NamedTuple):
@@ -59,63 +49,17 @@ def _status(resource: str, raw: object) -> ObjectStatus:
         return model()
 
 
-class StoredObjects:
-    """All of them, by a watch of each collection. `run()` keeps them current."""
+class StoredObjects(PolicyObjects[Stored]):
+    """All of them, as `Stored`: a change of a status is one, too."""
 
     def __init__(self, client: Client) -> None:
-        self._caches = {resource: Cache(_keep(resource)) for resource in KINDS}
-        self._reflectors = {
-            resource: Reflector(client, f"{GROUP}/{resource}", cache)
-            for resource, cache in self._caches.items()
-        }
-
-    async def run(self) -> None:
-        """Watch until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for reflector in self._reflectors.values():
-                group.create_task(reflector.run())
-
-    async def wait_synced(self) -> None:
-        """Return once every collection has been listed that the cluster has, or must have."""
-        while not all(map(self._known, KINDS)):  # noqa: ASYNC110 (a refusal is no event)
-            await asyncio.sleep(_LOOK)
-
-    def _known(self, resource: str) -> bool:
-        error = self._reflectors[resource].last_error
-        absent = error is not None and error.status == HTTPStatus.NOT_FOUND
-        return self._caches[resource].synced or (resource in OPTIONAL and absent)
-
-    def subscribe(self, listener: Callable[[Change[Stored]], None]) -> None:
-        """Call `listener` after each change, of a status too."""
-        for cache in self._caches.values():
-            cache.subscribe(listener)
-
-    def all(self) -> dict[str, Stored]:
-        """Every object, by place: `placementpolicies/spot`."""
-        return {
-            each.seen.place: each
-            for cache in self._caches.values()
-            for each in cache.items().values()
-        }
+        super().__init__(client, stored)
 
     def get(self, resource: str, name: str) -> Stored | None:
         """One object; None if there is none."""
-        return self._caches[resource].get(name)
+        return self.caches[resource].get(name)
 
     def offer(self, resource: str, raw: dict[str, Any]) -> None:
         """Take what the API server answered to a write."""
         new = stored(resource, raw)
-        self._caches[resource].offer(new.seen.name, new, new.version)
-
-    def trouble(self) -> str:
-        """Why the API server tells nothing of a collection, with the cure; "" if it does."""
-        found = (
-            with_cure(resource, reflector.last_error)
-            for resource, reflector in self._reflectors.items()
-            if reflector.last_error
-        )
-        return "; ".join(dict.fromkeys(found))
-
-
-def _keep(resource: str) -> Callable[[dict[str, Any]], Stored]:
-    return lambda raw: stored(resource, raw)
+        self.caches[resource].offer(new.seen.name, new, new.version)
