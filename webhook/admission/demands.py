@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook import names
-from webhook.placement import capacity_request, node_affinity, provenance
+from webhook.placement import capacity_request, label_values, node_affinity, provenance
+from webhook.placement.node_wishes import condition_of
 from webhook.placement.nodes import written
 from webhook.placement.shortfall import Condition
-from webhook.placement.wishes import CapacityWish, RequiredWish, condition
+from webhook.placement.wishes import CapacityWish, condition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -50,7 +51,7 @@ def whole(final: PodPlacement) -> Condition | None:
 
 
 def _pair(key: str, value: str) -> Sequence[Term]:
-    return ({"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]},)
+    return ({"matchExpressions": [label_values.equal(key, value)]},)
 
 
 def _of_policies(
@@ -62,18 +63,9 @@ def _of_policies(
     for policy in policies.policies:
         if policy.name in took_part:
             for wish in policy.wishes:
-                terms = _terms(wish)
+                terms = condition_of(wish)
                 if terms and (policy.name, wish.field) in applied and provenance.holds(wish, final):
                     yield from _conditions(_text(wish), policy.name, terms)
-
-
-def _terms(wish: Wish) -> Sequence[Term] | None:
-    match wish:
-        case CapacityWish():
-            return wish.condition
-        case RequiredWish():
-            return wish.terms
-    return None
 
 
 def _text(wish: Wish) -> str:

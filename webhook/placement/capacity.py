@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from webhook.errors import FairleadError
 from webhook.placement import node_affinity
-from webhook.placement.label_values import negated
+from webhook.placement.label_values import equal, negated
 from webhook.placement.tolerations import tolerates
 
 if TYPE_CHECKING:
@@ -72,10 +72,8 @@ def _toleration(taint: Taint) -> Toleration:
 
 def shape(labels: dict[str, str], expressions: Sequence[Requirement]) -> Term:
     """The term that holds on nodes of one shape."""
-    equal: list[Requirement] = [
-        {"key": key, "operator": "In", "values": [value]} for key, value in sorted(labels.items())
-    ]
-    return {"matchExpressions": [*equal, *(e for e in expressions if e not in equal)]}
+    wanted = [equal(key, value) for key, value in sorted(labels.items())]
+    return {"matchExpressions": [*wanted, *(e for e in expressions if e not in wanted)]}
 
 
 def compiled(

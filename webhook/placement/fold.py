@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from webhook.placement import node_affinity
 from webhook.placement.bundle import Bundle, Demand
 from webhook.placement.capacity import compatible
+from webhook.placement.node_wishes import condition_of, keys_of, limits_nodes
 from webhook.placement.tolerations import NO_EXECUTE, covers, normal
 from webhook.placement.trace import Entry, Outcome, entry, quoted, warning
 from webhook.placement.wishes import (
@@ -151,7 +152,7 @@ class _Folding:
 
     def _can_be_met(self, wish: Wish) -> bool:
         """Whether some node meets the wish beside those that stand; if not, say so."""
-        if not _limits_nodes(wish):
+        if not limits_nodes(wish):
             return True
         reason = _obstacle([*self.standing, wish])
         if not reason:
@@ -242,25 +243,13 @@ def _contradicts(one: Wish, other: Wish) -> bool:
     return not _agree(one, other)
 
 
-def _limits_nodes(wish: Wish) -> bool:
-    match wish:
-        case MemberWish():
-            return wish.map == "nodeSelector"
-        case CapacityWish():
-            return wish.condition is not None
-    return isinstance(wish, RequiredWish)
-
-
 def _demand(wishes: Sequence[Wish]) -> Demand:
     """The nodeSelector and the conjunction of the terms that the wishes make together."""
     selector = {
         w.key: w.value for w in wishes if isinstance(w, MemberWish) and w.map == "nodeSelector"
     }
     terms = node_affinity.conjunction(
-        condition
-        for w in wishes
-        if isinstance(w, RequiredWish | CapacityWish)
-        and (condition := w.terms if isinstance(w, RequiredWish) else w.condition) is not None
+        condition for w in wishes if (condition := condition_of(w)) is not None
     )
     return Demand(selector, None if terms is None else node_affinity.pruned(terms, selector))
 
@@ -274,10 +263,6 @@ def _obstacle(wishes: Sequence[Wish]) -> str:
 
 
 def _term_keys(wishes: Sequence[Wish]) -> frozenset[str]:
-    found: frozenset[str] = frozenset()
-    for wish in wishes:
-        if isinstance(wish, RequiredWish):
-            found |= node_affinity.keys(wish.terms)
-        elif isinstance(wish, CapacityWish):
-            found |= wish.capacity.keys
-    return found
+    return frozenset[str]().union(
+        *(keys_of(wish) for wish in wishes if isinstance(wish, RequiredWish | CapacityWish))
+    )

@@ -53,6 +53,11 @@ def holds(requirement: Requirement, value: str | None) -> bool:
     return False
 
 
+def equal(key: str, value: str) -> Requirement:
+    """The requirement that a label has this value."""
+    return {"key": key, "operator": "In", "values": [value]}
+
+
 def satisfiable(requirements: Iterable[Requirement]) -> bool:
     """Whether some value of one label, or its absence, meets all expressions on that label.
 

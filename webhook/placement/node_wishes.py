@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from webhook.placement import node_affinity
 from webhook.placement.bundle import Demand
-from webhook.placement.wishes import CapacityWish, MemberWish, RequiredWish
+from webhook.placement.wishes import CapacityWish, MemberWish, RequiredWish, Wish
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ def node_wishes(bundle: Bundle) -> tuple[NodeWish, ...]:
     return (*bundle.members.get("nodeSelector", ()), *bundle.required, *bundle.capacity)
 
 
-def condition_of(wish: NodeWish) -> tuple[Term, ...] | None:
+def condition_of(wish: Wish) -> tuple[Term, ...] | None:
     """The terms of which one must hold; None for a nodeSelector key, or a mode without any."""
     match wish:
         case RequiredWish():
@@ -30,6 +30,13 @@ def condition_of(wish: NodeWish) -> tuple[Term, ...] | None:
         case CapacityWish():
             return wish.condition
     return None
+
+
+def limits_nodes(wish: Wish) -> bool:
+    """Whether the wish asks something of a node's labels."""
+    if isinstance(wish, MemberWish):
+        return wish.map == "nodeSelector"
+    return condition_of(wish) is not None
 
 
 def keys_of(wish: NodeWish) -> frozenset[str]:

@@ -88,8 +88,7 @@ def _asked(pod: PodPlacement, shape: Term) -> Iterator[Mapping[str, Sequence[Req
             # A node that is made has a name that nobody knows yet.
             continue
         asked: dict[str, list[Requirement]] = {
-            key: [{"key": key, "operator": "In", "values": [value]}]
-            for key, value in pod.node_selector.items()
+            key: [label_values.equal(key, value)] for key, value in pod.node_selector.items()
         }
         for requirement in term.get("matchExpressions") or ():
             asked.setdefault(requirement.get("key", ""), []).append(requirement)

@@ -11,12 +11,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from webhook.placement.node_wishes import limits_nodes
 from webhook.placement.nodes import taint_text
 from webhook.placement.pod import REQUIRED
 from webhook.placement.wishes import PARTS, CapacityWish, MemberWish, Wish
 from webhook.policy.makers import Makers
 from webhook.policy.node_masks import NodeMasks
-from webhook.policy.node_wishes import limits_nodes, tolerations_of
+from webhook.policy.node_wishes import tolerations_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -5,14 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.placement import node_affinity
+from webhook.placement.node_wishes import condition_of
 from webhook.placement.tolerations import EXCLUDING_EFFECTS, passing, tolerates
-from webhook.placement.wishes import (
-    CapacityWish,
-    MemberWish,
-    RequiredWish,
-    TolerationWish,
-    Wish,
-)
+from webhook.placement.wishes import CapacityWish, MemberWish, TolerationWish, Wish
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -20,16 +15,6 @@ if TYPE_CHECKING:
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import Taint, Term, Toleration
-
-
-def limits_nodes(wish: Wish) -> bool:
-    """Whether the wish asks something of a node's labels."""
-    match wish:
-        case MemberWish():
-            return wish.map == "nodeSelector"
-        case CapacityWish():
-            return wish.condition is not None
-    return isinstance(wish, RequiredWish)
 
 
 def of_class(capacity: CapacityClass, nodes: Iterable[Node]) -> list[Node]:
@@ -64,14 +49,10 @@ def untolerated(node: Node, tolerations: Sequence[Toleration]) -> list[Taint]:
 
 def holds(wish: Wish, node: Node) -> bool:
     """Whether a node's labels meet a wish; one that asks nothing of labels is met."""
-    match wish:
-        case MemberWish():
-            return wish.map != "nodeSelector" or bool(node.labels.get(wish.key) == wish.value)
-        case RequiredWish():
-            return _meets(wish.terms, node)
-        case CapacityWish():
-            return wish.condition is None or _meets(wish.condition, node)
-    return True
+    if isinstance(wish, MemberWish):
+        return wish.map != "nodeSelector" or bool(node.labels.get(wish.key) == wish.value)
+    condition = condition_of(wish)
+    return condition is None or _meets(condition, node)
 
 
 def _meets(terms: Iterable[Term], node: Node) -> bool:

@@ -6,7 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhook.placement import node_affinity
+from webhook.placement import label_values, node_affinity
+from webhook.placement.node_wishes import condition_of
 from webhook.placement.pod import AFFINITY_LISTS, REQUIRED
 from webhook.placement.wishes import (
     PARTS,
@@ -124,19 +125,9 @@ def policy(
 
 def limits(wish: Wish) -> Sequence[Term]:
     """The terms of which a node must meet one for the wish's sake; none if any node will do."""
-    match wish:
-        case MemberWish() if wish.map == "nodeSelector":
-            one: Term = {
-                "matchExpressions": [
-                    {"key": wish.key, "operator": "In", "values": [str(wish.value)]}
-                ]
-            }
-            return (one,)
-        case RequiredWish():
-            return wish.terms
-        case CapacityWish():
-            return wish.condition or ()
-    return ()
+    if isinstance(wish, MemberWish) and wish.map == "nodeSelector":
+        return [{"matchExpressions": [label_values.equal(wish.key, str(wish.value))]}]
+    return condition_of(wish) or ()
 
 
 def _said(wishes: Iterable[Wish]) -> Iterator[Said]:
