@@ -10,7 +10,14 @@ import pytest
 
 from tests.label_selectors import calls
 from webhook import names
-from webhook.interception import DEFAULT_SOURCES, chosen, entry_name, webhooks
+from webhook.interception import (
+    DEFAULT_SOURCES,
+    chosen,
+    entry_name,
+    leads_to,
+    service,
+    webhooks,
+)
 from webhook.sources import SOURCES
 
 Json = dict[str, Any]
@@ -124,3 +131,19 @@ def test_pods_are_sent_to_the_service_or_to_an_address() -> None:
             "url": "https://127.0.0.1:8443/mutate",
             "caBundle": encoded,
         }
+
+
+@pytest.mark.parametrize(
+    ("entry", "ours"),
+    [
+        ({"clientConfig": {"service": service("/any")}}, True),
+        ({"clientConfig": {"service": {"namespace": "x", "name": names.WEBHOOK}}}, False),
+        ({"clientConfig": {"service": {"namespace": names.NAMESPACE, "name": "x"}}}, False),
+        ({"clientConfig": {"url": "https://198.18.0.9"}}, False),
+        ({"clientConfig": None}, False),
+        ({}, False),
+    ],
+)
+def test_an_entry_leads_to_one_service(entry: dict[str, Any], *, ours: bool) -> None:
+    """By namespace and name, at whatever path; a url leads to none."""
+    assert leads_to(entry, names.NAMESPACE, names.WEBHOOK) == ours

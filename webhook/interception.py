@@ -9,7 +9,7 @@ from webhook import names
 from webhook.sources import SOURCES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from webhook.marks import Mark, Source
 
@@ -148,3 +148,12 @@ def service(path: str) -> dict[str, Any]:
     """The installation's Service, as configurations of webhooks name it."""
     # The port is Kubernetes' default, written out: what is applied is what is stored.
     return {"name": names.WEBHOOK, "namespace": names.NAMESPACE, "path": path, "port": 443}
+
+
+def leads_to(entry: Mapping[str, Any], namespace: str, name: str) -> bool:
+    """Whether an entry of a configuration of webhooks leads to this Service; a url does not.
+
+    The entry is as the API server gives it.
+    """
+    to = (entry.get("clientConfig") or {}).get("service") or {}
+    return (to.get("namespace"), to.get("name")) == (namespace, name)

@@ -52,7 +52,7 @@ class Condition:
 class Selector:
     """A LabelSelector that is ready to use: every condition must hold, and none holds for all.
 
-    Made by `compile_selector`. `matches(labels)` is a field, and not a method, for speed: it is
+    Made by `selector_of`. `matches(labels)` is a field, and not a method, for speed: it is
     called for every policy that the index cannot rule out.
     """
 
@@ -92,6 +92,11 @@ def compile_selector(selector: LabelSelector) -> Selector:
             for item in selector.match_expressions or ()
         ),
     )
+    return selector_of(conditions)
+
+
+def selector_of(conditions: tuple[Condition, ...]) -> Selector:
+    """The selector that holds where all of these do."""
     return Selector(conditions, _all_of([condition.matcher() for condition in conditions]))
 
 

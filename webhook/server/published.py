@@ -6,6 +6,8 @@ import base64
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from webhook.interception import leads_to
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -38,11 +40,9 @@ def published(configuration: Mapping[str, Any], service: Service) -> tuple[Publi
     """
     found: dict[bytes, Published] = {}
     for entry in configuration.get("webhooks") or ():
-        client = entry.get("clientConfig") or {}
-        to = client.get("service") or {}
-        if (to.get("namespace"), to.get("name")) == (service.namespace, service.name):
+        if leads_to(entry, service.namespace, service.name):
             where = f"caBundle of webhook {entry.get('name')}"
-            bundle = _decoded(client.get("caBundle"))
+            bundle = _decoded(entry["clientConfig"].get("caBundle"))
             found.setdefault(bundle, Published(where, bundle))
     return tuple(found.values())
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from webhook.policy.selectors import Condition
+from webhook.interception import leads_to
+from webhook.policy.selectors import Condition, Selector, selector_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.server.published import Service
-
-_Selector: TypeAlias = tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +21,12 @@ class Reach:
     What an entry says in CEL is not weighed: such an entry counts as one that takes the pod.
     """
 
-    entries: tuple[tuple[_Selector, _Selector], ...]
+    entries: tuple[tuple[Selector, Selector], ...]
 
     def takes(self, pod: Mapping[str, str], namespace: Mapping[str, str]) -> bool:
         """Whether a pod with these labels, in a namespace with these, would be sent here."""
         return any(
-            _holds(of_namespace, namespace) and _holds(of_pod, pod)
+            of_namespace.matches(namespace) and of_pod.matches(pod)
             for of_namespace, of_pod in self.entries
         )
 
@@ -40,36 +39,29 @@ def reach(configuration: Mapping[str, Any], service: Service) -> Reach | None:
     ours = [
         entry
         for entry in configuration.get("webhooks") or ()
-        if _goes_to(entry, service.namespace, service.name)
+        if leads_to(entry, service.namespace, service.name)
     ]
     if not ours:
         return None
     return Reach(
         tuple(
-            (_conditions(entry.get("namespaceSelector")), _conditions(entry.get("objectSelector")))
+            (_selector(entry.get("namespaceSelector")), _selector(entry.get("objectSelector")))
             for entry in ours
             if entry.get("rules")
         )
     )
 
 
-def _goes_to(entry: Mapping[str, Any], namespace: str, name: str) -> bool:
-    to = (entry.get("clientConfig") or {}).get("service") or {}
-    return (to.get("namespace"), to.get("name")) == (namespace, name)
-
-
-def _conditions(selector: Mapping[str, Any] | None) -> _Selector:
-    """Those of a LabelSelector, which the API server has validated."""
+def _selector(selector: Mapping[str, Any] | None) -> Selector:
+    """Of a LabelSelector, which the API server has validated."""
     given = selector or {}
     pairs = (given.get("matchLabels") or {}).items()
-    return (
-        *(Condition(key, "In", (value,)) for key, value in pairs),
-        *(
-            Condition(each["key"], each["operator"], tuple(each.get("values") or ()))
-            for each in given.get("matchExpressions") or ()
-        ),
+    return selector_of(
+        (
+            *(Condition(key, "In", (value,)) for key, value in pairs),
+            *(
+                Condition(each["key"], each["operator"], tuple(each.get("values") or ()))
+                for each in given.get("matchExpressions") or ()
+            ),
+        )
     )
-
-
-def _holds(selector: _Selector, labels: Mapping[str, str]) -> bool:
-    return all(condition.matcher()(labels) for condition in selector)

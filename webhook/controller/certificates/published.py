@@ -7,6 +7,7 @@ from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Any
 
 from webhook.controller.certificates.places import API_VERSION
+from webhook.interception import leads_to
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +26,7 @@ def bundles(
     return {
         str(entry["name"]): _decoded(entry["clientConfig"].get("caBundle"))
         for entry in (configuration or {}).get("webhooks") or ()
-        if _ours(entry.get("clientConfig") or {}, installation)
+        if leads_to(entry, installation.namespace, installation.service)
     }
 
 
@@ -51,14 +52,6 @@ def application(
             for name in bundles(configuration, installation)
         ],
     }
-
-
-def _ours(client: Mapping[str, Any], installation: Installation) -> bool:
-    service = client.get("service") or {}
-    return (service.get("namespace"), service.get("name")) == (
-        installation.namespace,
-        installation.service,
-    )
 
 
 def _decoded(text: str | None) -> bytes:
