@@ -77,6 +77,12 @@ CAPACITY_CLASSES: Final = "capacityclasses"
 # And of the kind that says which pods policies take no part in, and until when; cluster-scoped.
 EXCEPTION_KIND: Final = "PlacementException"
 PLACEMENT_EXCEPTIONS: Final = "placementexceptions"
+# Of each kind that a policy set is made of, the resource.
+POLICY_RESOURCES: Final = {
+    POLICY_KIND: PLACEMENT_POLICIES,
+    CLASS_KIND: CAPACITY_CLASSES,
+    EXCEPTION_KIND: PLACEMENT_EXCEPTIONS,
+}
 
 KINDS: Final = ("experiment", "job", "build", "notebook", "tensorboard", "service", "core")
 DEFAULT_KIND: Final = "job"

@@ -17,13 +17,11 @@ from webhook import names
 from webhook.admission.app import admission_app
 from webhook.admission.policy_handler import PolicyHandler
 from webhook.errors import ClusterError
-from webhook.kube.policy_objects import KINDS, text_of
+from webhook.kube.policy_objects import text_of
 from webhook.placement.nodes import Node
 from webhook.policy.written.judge import Judge
 from webhook.server.metrics import Metrics
 from webhook.validating import POLICIES_PATH
-
-RESOURCES = {kind: resource for resource, kind in KINDS.items()}
 
 
 def stored(kind: str, name: str, **spec: Any) -> Json:
@@ -50,7 +48,7 @@ def texts(*objects: Json) -> dict[str, bytes]:
     """Objects as a watch remembers them."""
     result = {}
     for each in objects:
-        resource = RESOURCES[each["kind"]]
+        resource = names.POLICY_RESOURCES[each["kind"]]
         result[f"{resource}/{each['metadata']['name']}"] = text_of(resource, each)
     return result
 
@@ -59,7 +57,7 @@ def review(new: Json | None, old: Json | None = None, **request: object) -> Json
     """The AdmissionReview of a write."""
     seen = new or old or {}
     operation = "CREATE" if old is None else "UPDATE" if new is not None else "DELETE"
-    resource = RESOURCES.get(str(seen.get("kind")), "placementpolicies")
+    resource = names.POLICY_RESOURCES.get(str(seen.get("kind")), "placementpolicies")
     return {
         "kind": "AdmissionReview",
         "apiVersion": "admission.k8s.io/v1",
@@ -110,7 +108,7 @@ class World:
     def post(self, body: Json | bytes) -> Answer:
         """POST /validate."""
         handler = PolicyHandler(
-            resources=tuple(KINDS),
+            resources=tuple(names.POLICY_RESOURCES.values()),
             objects=self,
             judge=Judge(),
             observer=self.metrics,

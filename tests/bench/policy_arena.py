@@ -33,10 +33,6 @@ Json = dict[str, Any]
 
 COMPONENTS: Final = ("etcd", "kube-apiserver")
 MATCHING: Final = 2
-_RESOURCES: Final = {
-    names.POLICY_KIND: names.PLACEMENT_POLICIES,
-    names.CLASS_KIND: names.CAPACITY_CLASSES,
-}
 _PATIENCE: Final = 120.0
 _UID: Final = "0df28fbd-5f0a-4c3c-9d43-9a3c1f9a0f11"
 
@@ -71,7 +67,7 @@ class Replica:
 
 def collection(kind: str) -> str:
     """The path of the objects of a kind of policy."""
-    return f"/apis/{names.API_VERSION}/{_RESOURCES[kind]}"
+    return f"/apis/{names.API_VERSION}/{names.POLICY_RESOURCES[kind]}"
 
 
 def documents(count: int) -> list[Json]:

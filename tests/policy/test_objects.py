@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from tests.policy.examples import EVERYTHING
+from webhook import names
 from webhook.errors import InvalidDocuments
 from webhook.placement.wishes import CapacityWish
 from webhook.policy.composer import MAX_DEPTH
-from webhook.policy.crd import RESOURCES as OF_KIND
 from webhook.policy.load import load
 from webhook.policy.objects import Objects, load_objects, read
 from webhook.server.folder import is_policy_file
@@ -23,13 +23,12 @@ SHIPPED = [path for path in sorted(POLICIES.rglob("*.yaml")) if is_policy_file(p
 PROVIDERS = [path for path in SHIPPED if path.parent.name == "capacity"]
 OTHERS = [path for path in SHIPPED if path not in PROVIDERS]
 LABELLED = {"defaults": {"nodeSelector": {"pool": "a"}}}
-RESOURCES = {kind: resource.partition(".")[0] for kind, resource in OF_KIND.items()}
 
 
 def objects(*documents: dict[str, Any]) -> dict[str, bytes]:
     """Documents as the cluster's objects."""
     return {
-        f"{RESOURCES[each['kind']]}/{each['metadata']['name']}": orjson.dumps(each)
+        f"{names.POLICY_RESOURCES[each['kind']]}/{each['metadata']['name']}": orjson.dumps(each)
         for each in documents
     }
 

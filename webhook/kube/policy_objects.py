@@ -25,11 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 GROUP: Final = f"/apis/{names.API_VERSION}"
-KINDS: Final[Mapping[str, str]] = {
-    names.PLACEMENT_POLICIES: "PlacementPolicy",
-    names.CAPACITY_CLASSES: "CapacityClass",
-    names.PLACEMENT_EXCEPTIONS: "PlacementException",
-}
+KINDS: Final = {resource: kind for kind, resource in names.POLICY_RESOURCES.items()}
 # A cluster that was installed before there were any does without: it has no exceptions.
 OPTIONAL: Final = frozenset({names.PLACEMENT_EXCEPTIONS})
 # Seconds, about: definitions often come a moment after those who look for them.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.errors import InvalidDocuments
-from webhook.names import POLICY_KIND
+from webhook.names import CLASS_KIND, POLICY_KIND
 from webhook.policy import checks, source
 from webhook.policy.exception_model import PlacementException
 from webhook.policy.model import PlacementPolicy
@@ -57,7 +57,7 @@ def judged(
     good = documents.documents
     # A class that is there but wrong is reported at the class, and not where it is named too.
     named = documents.broken | {(d.model.kind, d.model.name) for d in good}
-    known = {name for kind, name in named if kind == "CapacityClass"}
+    known = {name for kind, name in named if kind == CLASS_KIND}
     classes, wrong_classes = checks.compiled_classes(good, known)
     findings = sorted(
         [

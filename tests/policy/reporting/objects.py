@@ -10,11 +10,7 @@ from webhook import names
 from webhook.policy.reporting.seen import MODELS, Seen
 from webhook.policy.status_model import ObjectStatus
 
-KINDS = {
-    names.PLACEMENT_POLICIES: names.POLICY_KIND,
-    names.CAPACITY_CLASSES: names.CLASS_KIND,
-    names.PLACEMENT_EXCEPTIONS: names.EXCEPTION_KIND,
-}
+KINDS = {resource: kind for kind, resource in names.POLICY_RESOURCES.items()}
 POOL: dict[str, Any] = {"defaults": {"nodeSelector": {"pool": "a"}}}
 SPOT: dict[str, Any] = {"nodes": [{"labels": {"lifecycle": "spot"}}]}
 ON_SPOT: dict[str, Any] = {"overrides": {"capacity": [{"class": "spot", "mode": "Constrain"}]}}

@@ -19,11 +19,6 @@ from webhook.policy.written.judge import Judge
 from webhook.policy.written.write import Judgement, Write
 
 Json = dict[str, Any]
-RESOURCES = {
-    names.POLICY_KIND: names.PLACEMENT_POLICIES,
-    names.CLASS_KIND: names.CAPACITY_CLASSES,
-    names.EXCEPTION_KIND: names.PLACEMENT_EXCEPTIONS,
-}
 
 
 def stored(kind: str, name: str, **spec: Any) -> Json:
@@ -53,7 +48,7 @@ def shaped(name: str, **labels: str) -> Json:
 
 def place(of: Json) -> str:
     """Where the object stands."""
-    return f"{RESOURCES[of['kind']]}/{of['metadata']['name']}"
+    return f"{names.POLICY_RESOURCES[of['kind']]}/{of['metadata']['name']}"
 
 
 def texts(*of: Json) -> dict[str, bytes]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 from webhook import names
 from webhook.crd.conditions import Said
 from webhook.policy.feasibility import feasibility
-from webhook.policy.reporting.seen import RESOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -71,4 +70,4 @@ def _places(policies: PolicySet) -> list[str]:
 
 
 def _place(kind: str, name: str) -> str:
-    return f"{RESOURCES[kind]}/{name}"
+    return f"{names.POLICY_RESOURCES[kind]}/{name}"

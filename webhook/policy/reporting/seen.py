@@ -21,10 +21,6 @@ MODELS: Final[Mapping[str, type[ObjectStatus]]] = {
     names.CAPACITY_CLASSES: ClassStatus,
     names.PLACEMENT_EXCEPTIONS: ExceptionStatus,
 }
-RESOURCES: Final[Mapping[str, str]] = {
-    names.POLICY_KIND: names.PLACEMENT_POLICIES,
-    names.CLASS_KIND: names.CAPACITY_CLASSES,
-}
 
 Version: TypeAlias = tuple[str, int]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from webhook import names
 from webhook.placement.schema.base import guess
 from webhook.policy.checks import UNKNOWN_CLASS
 from webhook.policy.written.write import Write, called
@@ -23,7 +24,7 @@ def lines(write: Write, errors: Sequence[Finding], classes: Collection[str]) -> 
     `classes` are the names of those that there are with the write.
     """
     resource, _, name = write.place.partition("/")
-    gone = write.new is None and resource == "capacityclasses"
+    gone = write.new is None and resource == names.CAPACITY_CLASSES
     orphans = [each for each in errors if gone and _misses(each, name)]
     result = [_still_named(name, orphans)] if orphans else []
     result += [_line(write, each, classes) for each in errors if each not in orphans]

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
+from webhook import names
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 # How people call an object, by its resource.
 _CALLED: Final = {
-    "placementpolicies": "policy",
-    "capacityclasses": "class",
-    "placementexceptions": "exception",
+    names.PLACEMENT_POLICIES: "policy",
+    names.CAPACITY_CLASSES: "class",
+    names.PLACEMENT_EXCEPTIONS: "exception",
 }
 
 
