@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from webhook.cli.cluster_options import client_of, usual_kubeconfig
-from webhook.cli.where import CLUSTER
+from webhook.cli.where import CLUSTER, paths_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,15 +66,12 @@ def read_files(chosen: Chosen) -> tuple[Offline, Sequence[Node] | None]:
     """What the files say, and where the word `cluster` stands, the cluster.
 
     With its policies it also tells what no file does: the labels of namespaces, and the default
-    PriorityClass. Raises FairleadError.
+    PriorityClass. Raises FairleadError and UsageError.
     """
     from webhook.cli.offline import read_nodes, read_offline
-    from webhook.errors import UnreadableInput
 
     told = _Told(None, None, {}, "")
-    paths = [each for each in chosen.policies if each is not CLUSTER]
-    if paths and len(paths) < len(chosen.policies):
-        raise UnreadableInput(["--policies: give cluster, or paths; they are not one set"])
+    paths = paths_of(chosen.policies)
     if CLUSTER in (*chosen.policies, chosen.nodes):
         told = asyncio.run(_told(chosen))
     offline = read_offline(

@@ -9,7 +9,7 @@ import click
 
 from webhook.cli.cluster_options import client_of, cluster_options
 from webhook.cli.output_option import output_option
-from webhook.cli.where import CLUSTER, WhereType
+from webhook.cli.where import WhereType, paths_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,9 +63,7 @@ def command(
     from webhook.cli.exceptions_found import of_files
     from webhook.cli.exceptions_text import document, lines
 
-    paths = [each for each in policies if each is not CLUSTER]
-    if paths and len(paths) < len(policies):
-        raise click.UsageError("--policies: give cluster, or paths; they are not one set")
+    paths = paths_of(policies)
     found = of_files(paths) if paths else asyncio.run(_asked(kubeconfig, context))
     now = datetime.now(UTC)
     shown = found.ordered(now, in_force=in_force)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import enum
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import click
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Cluster(enum.Enum):
@@ -20,6 +23,14 @@ class Cluster(enum.Enum):
 
 CLUSTER: Final = Cluster.CLUSTER
 Where: TypeAlias = Path | Cluster
+
+
+def paths_of(policies: Sequence[Where]) -> list[Path]:
+    """What --policies names; nothing where the cluster's are meant. Raises UsageError for both."""
+    paths = [each for each in policies if each is not CLUSTER]
+    if paths and len(paths) < len(policies):
+        raise click.UsageError("--policies: give cluster, or paths; they are not one set")
+    return paths
 
 
 class WhereType(click.ParamType[Where]):

@@ -18,6 +18,7 @@ from webhook.cli.policies import document, summary, text
 from webhook.cli.policies.gathered import Gathered
 from webhook.cli.policies.pods import NoSuchPolicy, pods_of
 from webhook.cli.policies.reading import gather
+from webhook.cli.where import CLUSTER, Where
 from webhook.policy.objects import load_objects
 
 Json = dict[str, Any]
@@ -104,6 +105,7 @@ def gathered(
     replicas: dict[str, str] | None = None,
     policies: Sequence[Json] = POLICIES,
     arguments: Sequence[str] = ("--policies-from-cluster",),
+    where: Sequence[Where] = (),
 ) -> Gathered:
     """All that is read of an API server with these replicas."""
     known: dict[str, Sequence[Json]] = {
@@ -142,7 +144,7 @@ def gathered(
 
     async def run() -> Gathered:
         async with fake_api(handle) as api, client_of(api, folder) as client:
-            return await gather(client, (), "", pods=True)
+            return await gather(client, where, "", pods=True)
 
     return asyncio.run(run())
 
@@ -201,6 +203,13 @@ def test_what_never_matched_is_told_with_the_time_since_when_that_is_known(tmp_p
     assert said == ("1 of 3 policies matched nothing that is known, since 2026-11-02T08:00:00Z:")
     (unknown, *_) = text.never(gathered(tmp_path))
     assert unknown.endswith("but what was before is not known:")
+
+
+def test_the_cluster_and_a_folder_are_not_one_set(tmp_path: Path) -> None:
+    """Whichever comes first, the other is not left out in silence."""
+    for where in (CLUSTER, tmp_path), (tmp_path, CLUSTER):
+        with pytest.raises(click.UsageError, match="give cluster, or paths"):
+            gathered(tmp_path, where=where)
 
 
 @pytest.mark.parametrize(

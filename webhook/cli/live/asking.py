@@ -24,7 +24,7 @@ from webhook.cli.offline import (
     read_policies,
     unknown_namespaces,
 )
-from webhook.cli.where import CLUSTER
+from webhook.cli.where import CLUSTER, paths_of
 from webhook.errors import ClusterError, FairleadError, InvalidPod, InvalidRun, UnreadableInput
 from webhook.placement import nodes as nodes_of
 from webhook.workloads.object import Object
@@ -69,21 +69,18 @@ async def ask(client: Client, question: Question) -> Answers:
 
 
 async def policy_set(client: Client, where: Sequence[Where]) -> PolicySet:
-    """The set at these places; without any, the cluster's."""
-    if all(each is CLUSTER for each in where):
-        from webhook.cli.cluster_policies import read_policies as read_cluster
+    """The set at these places; without any, the cluster's. UsageError: it and paths at once."""
+    if paths := paths_of(where):
+        return read_policies(paths)
+    from webhook.cli.cluster_policies import read_policies as read_cluster
 
-        try:
-            return (await read_cluster(client)).policies
-        except ClusterError as error:
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
-            text = f"{error}; if the webhook serves files, name them: --policies DIR"
-            raise ClusterError(text, status=error.status) from error
-    paths = [each for each in where if each is not CLUSTER]
-    if len(paths) < len(where):
-        raise UnreadableInput(["--policies: give cluster, or paths; they are not one set"])
-    return read_policies(paths)
+    try:
+        return (await read_cluster(client)).policies
+    except ClusterError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        text = f"{error}; if the webhook serves files, name them: --policies DIR"
+        raise ClusterError(text, status=error.status) from error
 
 
 async def node_list(client: Client, where: Where | None) -> Sequence[Node] | None:

@@ -13,8 +13,8 @@ from webhook.cli.live.finding import PLACE
 from webhook.cli.policies import replicas
 from webhook.cli.policies.gathered import Gathered
 from webhook.cli.policies.touched import Toucher
-from webhook.cli.where import CLUSTER
-from webhook.errors import ClusterError, InvalidDocuments, UnreadableInput
+from webhook.cli.where import paths_of
+from webhook.errors import ClusterError, InvalidDocuments
 from webhook.installation.doctor.seen import takes_policies_from_cluster
 from webhook.policy import source
 from webhook.policy.load import compiled
@@ -25,6 +25,7 @@ from webhook.workloads.object import Object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from webhook.cli.policies.gathered import Count, LivePod, Template
     from webhook.cli.where import Where
@@ -51,11 +52,11 @@ async def gather(
 ) -> Gathered:
     """All that is known; `pods`: of live pods and templates too, in a namespace or in all.
 
-    `served`: also what the webhook's replicas serve and have counted. Raises ClusterError and
-    UnreadableInput.
+    `served`: also what the webhook's replicas serve and have counted. Raises ClusterError,
+    UnreadableInput, and UsageError for the cluster and paths at once.
     """
-    from_cluster = not where or where[0] is CLUSTER
-    read = await _cluster(client) if from_cluster else _files(where)
+    paths = paths_of(where)
+    read = _files(paths) if paths else await _cluster(client)
     said = await replicas.ask(client) if served else replicas.Said(None, {})
     known, notes = said.served, [said.note] if said.note else []
     if said.note and (known := replicas.by_status(read.statuses.values())) is not None:
@@ -71,14 +72,14 @@ async def gather(
         live, templates, left_out = await _touched(client, namespace, read.policies)
         notes += left_out
     return Gathered(
-        "the cluster" if from_cluster else ", ".join(map(str, where)),
+        ", ".join(map(str, paths)) or "the cluster",
         read.policies,
         read.wrong,
         models,
         _accepted(read.statuses),
         _counts(models, read.statuses, said),
         known,
-        await _comparable(client) if from_cluster else True,
+        True if paths else await _comparable(client),
         live,
         templates,
         notes,
@@ -96,11 +97,9 @@ async def _cluster(client: Client) -> _Set:
     return _compiled(Objects().documents(objects), dict(listed.items))
 
 
-def _files(where: Sequence[Where]) -> _Set:
+def _files(paths: Sequence[Path]) -> _Set:
     files: dict[str, bytes] = {}
-    for path in where:
-        if path is CLUSTER:
-            raise UnreadableInput(["--policies: give cluster, or paths; they are not one set"])
+    for path in paths:
         files |= read_folder(path)
     return _compiled(source.parse(files), {})
 
