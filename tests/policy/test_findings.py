@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.policy.findings import Finding, Path, path_text
+from webhook.policy.findings import Finding, Path, first_few, path_text
 
 
 def test_an_error_is_file_line_column_path_and_message() -> None:
@@ -52,3 +52,14 @@ def test_findings_sort_by_place() -> None:
 def test_a_path_is_written_as_kubernetes_writes_it(path: Path, text: str) -> None:
     """Fields with dots, indexes and keys in brackets, nothing that breaks a line."""
     assert path_text(path) == text
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [(["a"], "a"), (["a", "b"], "a, b"), (["a", "b", "c", "d"], "a, b and 2 more"), ([], "")],
+)
+def test_of_many_names_the_first_few_are_told_and_how_many_more(
+    names: list[str], text: str
+) -> None:
+    """A message is for a line; so many are named as are asked for."""
+    assert first_few(names, 2) == text

@@ -15,6 +15,7 @@ from webhook.placement.node_wishes import limits_nodes
 from webhook.placement.nodes import taint_text
 from webhook.placement.pod import REQUIRED
 from webhook.placement.wishes import PARTS, CapacityWish, MemberWish, Wish
+from webhook.policy.findings import first_few
 from webhook.policy.makers import Makers
 from webhook.policy.node_masks import NodeMasks
 from webhook.policy.node_wishes import tolerations_of
@@ -191,9 +192,8 @@ class _Judging:
         for taints, on in found:
             for taint in taints:
                 counts[taint_text(taint)] += on
-        named = [f"{text} (on {count})" for text, count in counts.most_common(_MOST_TAINTS)]
-        more = len(counts) - len(named)
-        return ", ".join(named) + (f" and {more} more" if more else "")
+        named = [f"{text} (on {count})" for text, count in counts.most_common()]
+        return first_few(named, _MOST_TAINTS)
 
 
 def _of(policy: Policy, path: Path, message: str, severity: Severity = "error") -> Concern:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Path: TypeAlias = tuple[str | int, ...]
 Severity: TypeAlias = Literal["error", "warning"]
@@ -52,6 +55,16 @@ def path_text(path: Path) -> str:
         else:
             text += f"[{_printable(str(step))}]"
     return text
+
+
+def first_few(names: Sequence[str], most: int) -> str:
+    """The first few names, and how many more there are.
+
+    >>> first_few(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def _printable(step: str) -> str:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from webhook.installation.doctor.findings import Finding, error, warning
+from webhook.policy.findings import first_few
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,11 +52,10 @@ def unplaced(seen: Seen) -> Iterator[Finding]:
     for pod in seen.unplaced:
         by_namespace[pod.namespace].append(pod.name)
     for namespace, found in sorted(by_namespace.items()):
-        told = ", ".join(sorted(found)[:_NAMED])
-        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        told = first_few(sorted(found), _NAMED)
         pods = "1 pod of a run has" if len(found) == 1 else f"{len(found)} pods of runs have"
         yield warning(
-            f"in {namespace} {pods} no stamp: {told}{more}. No policy was applied to them: the "
+            f"in {namespace} {pods} no stamp: {told}. No policy was applied to them: the "
             "webhook did not answer, was disabled, or they were labelled later",
             "delete them, for their controllers to create them again; a placement cannot be added",
         )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from webhook import names
 from webhook.crd.conditions import Said
 from webhook.errors import InvalidDocuments
-from webhook.policy.findings import Finding
+from webhook.policy.findings import Finding, first_few
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -99,14 +99,12 @@ def _while_refused(
         return Said(ACCEPTED, "False", _reason(seen, errors), _listed(errors) + held)
     if before.in_force.get(seen.place) == seen.version:
         return Said(ACCEPTED, "True", "Accepted", _listed(found))
-    named = ", ".join(faulty[:_MOST_NAMED])
-    more = f" and {len(faulty) - _MOST_NAMED} more" if len(faulty) > _MOST_NAMED else ""
     return Said(
         ACCEPTED,
         "False",
         "RefusedSet",
         "nothing is wrong with it, but it is not in force: the last good set stays until "
-        f"{named}{more} is mended",
+        f"{first_few(faulty, _MOST_NAMED)} is mended",
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from webhook.placement.fold import fold
 from webhook.placement.wishes import CapacityWish, MemberWish, TolerationWish
+from webhook.policy.findings import first_few
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -207,11 +208,8 @@ def _tokens(policy: Policy) -> set[str]:
 def _finding(fights: Sequence[_Fight]) -> Finding:
     policy, said, trouble, _ = fights[0]
     names = list(dict.fromkeys(repr(fight.other.name) for fight in fights))
-    more = len(names) - _NAMED
-    others = f"policy {names[0]}" if len(names) == 1 else f"policies {', '.join(names[:_NAMED])}"
-    if more > 0:
-        others += f" and {more} more"
-    text = _TEXTS[trouble].format(others)
+    kind = "policy" if len(names) == 1 else "policies"
+    text = _TEXTS[trouble].format(f"{kind} {first_few(names, _NAMED)}")
     if len(names) > 1:
         text = text.replace(" requires:", " require:").replace(" matches too:", " match too:")
         text = text.replace(" overrides it", " override it")

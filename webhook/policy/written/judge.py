@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook import names
 from webhook.policy import exception_checks
+from webhook.policy.findings import first_few
 from webhook.policy.load import judged
 from webhook.policy.model import CapacityClass as CapacityClassDocument
 from webhook.policy.objects import Objects
@@ -113,6 +114,4 @@ def _lines(write: Write, warnings: Sequence[Finding]) -> Iterator[str]:
         if len(others) < len(said_of):
             yield f"{path}: {message}"
         if others:
-            more = len(others) - _NAMED
-            listed = ", ".join(others[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-            yield f"{listed}: {path}: {message}"
+            yield f"{first_few(others, _NAMED)}: {path}: {message}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from webhook import names
 from webhook.placement.schema.base import guess
 from webhook.policy.checks import UNKNOWN_CLASS
+from webhook.policy.findings import first_few
 from webhook.policy.written.write import Write, called
 
 if TYPE_CHECKING:
@@ -38,12 +39,10 @@ def _misses(error: Finding, name: str) -> bool:
 
 def _still_named(name: str, orphans: Sequence[Finding]) -> str:
     who = list(dict.fromkeys(called(each.file) for each in orphans))
-    more = len(who) - _NAMED
-    listed = ", ".join(who[:_NAMED]) + (f" and {more} more" if more > 0 else "")
     first = orphans[0]
     return (
-        f"class {name!r} is named by {listed} ({first.file}: {first.path}): change or delete "
-        f"{'that' if len(who) == 1 else 'those'} first"
+        f"class {name!r} is named by {first_few(who, _NAMED)} ({first.file}: {first.path}): "
+        f"change or delete {'that' if len(who) == 1 else 'those'} first"
     )
 
 
