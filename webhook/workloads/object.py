@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from webhook.policy import nodes
 
 if TYPE_CHECKING:
     from webhook.placement.shapes import JsonObject
     from webhook.policy.findings import Path
+
+# What stands for file:line:column of an object that an API server answered.
+ANSWERED: Final = "cluster"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +59,8 @@ class Object:
             return self.file
         line, column = nodes.locate(self._node, path)
         return f"{self.file}:{line}:{column}"
+
+
+def answered(version: str, kind: str, value: JsonObject) -> Object:
+    """An object as an API server answered it; within a list it does not say what it is."""
+    return Object(ANSWERED, {**value, "apiVersion": version, "kind": kind})

@@ -14,15 +14,16 @@ from webhook.errors import InvalidRun
 from webhook.identity import identify
 from webhook.placement import nodes as nodes_of
 from webhook.workloads.find import pod_templates
-from webhook.workloads.object import Object
+from webhook.workloads.object import ANSWERED, answered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from webhook.cli.diff.workload_kinds import Listed
     from webhook.kube.client import Client
+    from webhook.workloads.object import Object
 
-_PLACE: Final = "cluster"
+_SCHEDULING: Final = "scheduling.k8s.io/v1"
 _OVER: Final = frozenset({"Complete", "Completed", "Succeeded", "Failed"})
 # What of a container a decision can ask for.
 _OF_CONTAINERS: Final = ("name", "resources")
@@ -38,16 +39,21 @@ async def read_facts(client: Client, namespace: str, *, nodes: bool = True) -> F
         spaces = [await client.get(f"/api/v1/namespaces/{namespace}")]
     else:
         spaces = (await client.list("/api/v1/namespaces", _labels_only)).items
-    classes = await client.list("/apis/scheduling.k8s.io/v1/priorityclasses", lambda one: one)
     listed = (await client.list("/api/v1/nodes", nodes_of.read)).items if nodes else None
     return Facts(
-        namespaces_among([_object("v1", "Namespace", each) for each in spaces]),
-        default_priority_class(
-            [_object("scheduling.k8s.io/v1", "PriorityClass", each) for each in classes.items]
-        )
-        or "",
+        namespaces_among([answered("v1", "Namespace", each) for each in spaces]),
+        await read_default_class(client),
         listed,
     )
+
+
+async def read_default_class(client: Client) -> str:
+    """The name of the default PriorityClass; empty if there is none. Raises ClusterError."""
+    listed = await client.list(
+        f"/apis/{_SCHEDULING}/priorityclasses",
+        lambda each: answered(_SCHEDULING, "PriorityClass", each),
+    )
+    return default_priority_class(listed.items) or ""
 
 
 async def read_pods(client: Client, namespace: str, known: Mapping[str, Mapping[str, str]]) -> Pods:
@@ -60,7 +66,7 @@ async def read_pods(client: Client, namespace: str, known: Mapping[str, Mapping[
     """
     within = f"/namespaces/{namespace}" if namespace else ""
     listed = await client.list(f"/api/v1{within}/pods", lambda pod: kept(pod, known))
-    live = [_object("v1", "Pod", pod) for pod in listed.items if pod]
+    live = [answered("v1", "Pod", pod) for pod in listed.items if pod]
     workloads: list[Object] = []
     for kind in await listed_kinds(client):
         workloads += await _workloads(client, kind, namespace)
@@ -74,7 +80,7 @@ async def read_pods(client: Client, namespace: str, known: Mapping[str, Mapping[
             makers += _templates([each], live=False)
             continue
         try:
-            makers.append(Planned(_PLACE, plan_of(each.value, each.namespace)))
+            makers.append(Planned(ANSWERED, plan_of(each.value, each.namespace)))
         except InvalidRun as error:
             notes.append(f"{each.title} in {each.namespace} is left out: {error}")
     return Pods(makers, notes)
@@ -88,14 +94,9 @@ def _templates(objects: list[Object], *, live: bool) -> Iterator[Template | Plan
 
 async def _workloads(client: Client, kind: Listed, namespace: str) -> list[Object]:
     found = await client.list(
-        kind.path(namespace), lambda one: _object(kind.version, kind.kind, _slim(one))
+        kind.path(namespace), lambda one: answered(kind.version, kind.kind, _slim(one))
     )
     return found.items
-
-
-def _object(version: str, kind: str, value: dict[str, Any]) -> Object:
-    # Objects in a list have no kind and apiVersion.
-    return Object(_PLACE, {**value, "apiVersion": version, "kind": kind})
 
 
 def _labels_only(namespace: dict[str, Any]) -> dict[str, Any]:

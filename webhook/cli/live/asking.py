@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from webhook.admission.arrival import Cluster
 from webhook.cli.decisions import decisions, misshapen
+from webhook.cli.diff.pods_in_cluster import read_default_class
 from webhook.cli.live.drawn import templates_of
-from webhook.cli.live.finding import PLACE, find
+from webhook.cli.live.finding import find
 from webhook.cli.live.judged import Judge, LivePod
 from webhook.cli.live.kinds import Discovery
 from webhook.cli.live.makers import maker_of, pods_of
@@ -17,7 +18,6 @@ from webhook.cli.live.question import Answers, LiveWorkload
 from webhook.cli.live.unstamped import read_configuration, why
 from webhook.cli.offline import (
     Offline,
-    default_priority_class,
     labels_of,
     namespaces_among,
     read_nodes,
@@ -27,17 +27,20 @@ from webhook.cli.offline import (
 from webhook.cli.where import CLUSTER, paths_of
 from webhook.errors import ClusterError, FairleadError, InvalidPod, InvalidRun, UnreadableInput
 from webhook.placement import nodes as nodes_of
-from webhook.workloads.object import Object
+from webhook.workloads.object import answered
 from webhook.workloads.template import PodTemplate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Mapping, Sequence
 
     from webhook.cli.live.question import Question
     from webhook.cli.where import Where
     from webhook.kube.client import Client
     from webhook.placement.nodes import Node
     from webhook.policy.policy_set import PolicySet
+    from webhook.workloads.object import Object
+
+T = TypeVar("T")
 
 
 class NotAMaker(FairleadError):
@@ -111,12 +114,11 @@ class _Reader:
         """One that knows these namespaces, and the default PriorityClass."""
         reader = cls(client, discovery, policies)
         for name in dict.fromkeys(namespaces):
-            if value := await reader._allowed(f"/api/v1/namespaces/{name}", "namespaces"):
-                reader.namespaces |= namespaces_among([_object("v1", "Namespace", value)])
-        path = "/apis/scheduling.k8s.io/v1/priorityclasses"
-        listed = await reader._allowed(path, "priorityclasses") or {"items": []}
-        classes = [_object("scheduling.k8s.io/v1", "PriorityClass", x) for x in listed["items"]]
-        reader.cluster = Cluster(default_priority_class(classes) or "")
+            reading = client.get(f"/api/v1/namespaces/{name}")
+            if value := await reader._allowed(reading, "namespaces"):
+                reader.namespaces |= namespaces_among([answered("v1", "Namespace", value)])
+        default = await reader._allowed(read_default_class(client), "priorityclasses")
+        reader.cluster = Cluster(default or "")
         return reader
 
     async def answer(self, source: Object) -> LivePod | LiveWorkload:
@@ -173,9 +175,9 @@ class _Reader:
             for each in pods
         }
 
-    async def _allowed(self, path: str, what: str) -> dict[str, Any] | None:
+    async def _allowed(self, reading: Awaitable[T], what: str) -> T | None:
         try:
-            return await self._client.get(path)
+            return await reading
         except ClusterError as error:
             if error.status != HTTPStatus.FORBIDDEN:
                 raise
@@ -196,7 +198,3 @@ def _judged(judge: Judge, pod: Object, templates: Sequence[PodTemplate]) -> Live
         return judge.of(pod, templates)
     except InvalidPod as error:
         raise UnreadableInput([misshapen(PodTemplate(pod, ()), error)]) from error
-
-
-def _object(version: str, kind: str, value: Mapping[str, Any]) -> Object:
-    return Object(PLACE, {**value, "apiVersion": version, "kind": kind})

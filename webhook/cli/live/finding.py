@@ -7,14 +7,12 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from webhook.errors import ClusterError, FairleadError
-from webhook.workloads.object import Object
+from webhook.workloads.object import answered
 
 if TYPE_CHECKING:
     from webhook.cli.live.kinds import Served
     from webhook.kube.client import Client
-
-# What stands for file:line:column of an object that was read from the API server.
-PLACE = "cluster"
+    from webhook.workloads.object import Object
 
 
 class NoSuchObject(FairleadError):
@@ -34,10 +32,9 @@ async def find(client: Client, served: Served, namespace: str, name: str) -> Obj
 
 
 def as_object(served: Served, value: dict[str, Any]) -> Object:
-    """An object as it was answered; within a list it does not say what it is."""
+    """An object as it was answered, without what is known of its fields' managers."""
     metadata = {key: each for key, each in value["metadata"].items() if key != "managedFields"}
-    whole = {"apiVersion": served.version, "kind": served.kind, **value, "metadata": metadata}
-    return Object(PLACE, whole)
+    return answered(served.version, served.kind, {**value, "metadata": metadata})
 
 
 def _forbidden(error: ClusterError, served: Served, namespace: str) -> str:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook import names
 from webhook.cli.diff.gathered import Template as Maker
 from webhook.cli.diff.pods_in_cluster import kept, read_facts, read_pods
-from webhook.cli.live.finding import PLACE
 from webhook.cli.policies import replicas
 from webhook.cli.policies.gathered import Gathered
 from webhook.cli.policies.touched import Toucher
@@ -21,7 +20,7 @@ from webhook.policy.load import compiled
 from webhook.policy.model import PlacementPolicy
 from webhook.policy.objects import Objects
 from webhook.server.folder import read_folder
-from webhook.workloads.object import Object
+from webhook.workloads.object import answered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -169,4 +168,4 @@ async def _touched(
 def _live(toucher: Toucher, pod: dict[str, Any] | None) -> LivePod | None:
     if pod is None:
         return None
-    return toucher.pod(Object(PLACE, {"apiVersion": "v1", "kind": "Pod", **pod}))
+    return toucher.pod(answered("v1", "Pod", pod))
