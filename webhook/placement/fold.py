@@ -44,9 +44,11 @@ def fold(
     `ahead` are nodeSelector keys that go before every override, and are no part of the bundle.
     """
     folding = _Folding()
+    # A pod's author chooses how many keys there are; others than these meet no wish.
+    spoken_of = _selector_keys(wishes) if ahead else ()
     for part in PARTS:
         if part == "overrides":
-            folding.put(ahead)
+            folding.put([each for each in ahead if each.key in spoken_of])
         for wish in wishes:
             if wish.part == part:
                 folding.take(wish)
@@ -260,6 +262,12 @@ def _obstacle(wishes: Sequence[Wish]) -> str:
         return "" if _demand(wishes).possible else "no node can meet both"
     except node_affinity.TooManyTerms as error:
         return str(error)
+
+
+def _selector_keys(wishes: Sequence[Wish]) -> frozenset[str]:
+    """The labels of nodes that the wishes say anything about."""
+    members = [w for w in wishes if isinstance(w, MemberWish) and w.map == "nodeSelector"]
+    return _term_keys(wishes).union(w.key for w in members)
 
 
 def _term_keys(wishes: Sequence[Wish]) -> frozenset[str]:
