@@ -50,7 +50,7 @@ def of_replicas(
         "policies": [
             each._asdict()
             for each in answers(replicas, policies)
-            if not focus or focus.answer(each, policies)
+            if not focus or focus.has_say(each.name, policies)
         ],
         "trace": [entry._asdict() for entry in decision.trace if focus.entry(entry, policies)],
         "audited": report(decision.audited) if decision.audited else None,

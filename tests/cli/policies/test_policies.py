@@ -14,9 +14,10 @@ import pytest
 from tests.kube.fake_api import Answer, Request, client_of, fake_api
 from webhook import names
 from webhook.admission.stamp import HASH_LENGTH
+from webhook.cli.live.focus import NoSuchPolicy
 from webhook.cli.policies import document, summary, text
 from webhook.cli.policies.gathered import Gathered
-from webhook.cli.policies.pods import NoSuchPolicy, pods_of
+from webhook.cli.policies.pods import pods_of
 from webhook.cli.policies.reading import gather
 from webhook.cli.where import CLUSTER, Where
 from webhook.policy.objects import load_objects

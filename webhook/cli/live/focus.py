@@ -14,10 +14,9 @@ from webhook.errors import FairleadError
 from webhook.placement import pod as pods
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from webhook.cli.decisions import Replicas
-    from webhook.cli.explained import PolicyAnswer
     from webhook.cli.live.judged import Difference, LivePod
     from webhook.cli.live.stamped import Stamp
     from webhook.placement.trace import Entry
@@ -33,7 +32,12 @@ Row = tuple[str, str, str]
 
 
 class NoSuchPolicy(FairleadError):
-    """No policy of that name is in force; the text says which there are."""
+    """No policy of that name is there: `said`, and which of the `known` may be meant."""
+
+    def __init__(self, said: str, name: str, known: Iterable[str]) -> None:
+        near = difflib.get_close_matches(name, list(known), 3)
+        hint = f"did you mean {' or '.join(near)}?" if near else "fairlead policies lists them"
+        super().__init__(f"{said}; {hint}")
 
 
 class Focus(NamedTuple):
@@ -66,10 +70,6 @@ class Focus(NamedTuple):
         named = not self.policy or self.policy in who
         return named and (not self.field or is_within(difference.field, self.field))
 
-    def answer(self, answer: PolicyAnswer, policies: PolicySet) -> bool:
-        """Whether a policy's answer is about it: the policy, or one with a say in the field."""
-        return self.has_say(answer.name, policies)
-
     def has_say(self, policy: str, policies: PolicySet) -> bool:
         """Whether it is the policy that is looked at, or has a say in the field that is."""
         if self.policy:
@@ -89,9 +89,8 @@ def check_policy(focus: Focus, policies: PolicySet, stamped: Sequence[str]) -> N
     known = [each.name for each in policies.policies]
     if not focus.policy or focus.policy in (*known, *stamped):
         return
-    near = difflib.get_close_matches(focus.policy, known, 3)
-    hint = f"did you mean {' or '.join(near)}?" if near else "fairlead policies lists them"
-    raise NoSuchPolicy(f"--policy {focus.policy}: no such policy is in force; {hint}")
+    said = f"--policy {focus.policy}: no such policy is in force"
+    raise NoSuchPolicy(said, focus.policy, known)
 
 
 def of_pod(live: LivePod, policies: PolicySet, focus: Focus, unstamped: str) -> Iterator[Row]:
@@ -117,7 +116,7 @@ def of_replicas(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterat
     spoken = {entry.policy for entry in found}
     silent = 0
     for answer in answers(replicas, policies):
-        if focus.answer(answer, policies) and answer.name not in spoken:
+        if focus.has_say(answer.name, policies) and answer.name not in spoken:
             silent += 1
             yield answer.answer, answer.name, answer.why
     if not found and not silent and focus.field and not focus.policy:

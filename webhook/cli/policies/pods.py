@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from webhook.errors import FairleadError
+from webhook.cli.live.focus import NoSuchPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from webhook.cli.policies.gathered import Gathered, LivePod, Template
-
-
-class NoSuchPolicy(FairleadError):
-    """No policy of that name is there; the text says which there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +32,8 @@ def pods_of(gathered: Gathered, name: str) -> PodsOf:
     """What the policy of that name has to do with. Raises NoSuchPolicy."""
     stamped = [pod for pod in gathered.pods if name in pod.stamped]
     if name not in gathered.models and not stamped:
-        near = difflib.get_close_matches(name, gathered.models, 3)
-        hint = f"did you mean {' or '.join(near)}?" if near else "fairlead policies lists them"
-        raise NoSuchPolicy(f"{name}: no such policy in {gathered.source}; {hint}")
+        said = f"{name}: no such policy in {gathered.source}"
+        raise NoSuchPolicy(said, name, gathered.models)
     return PodsOf(
         name,
         [pod for pod in stamped if name in pod.matching],
