@@ -85,7 +85,9 @@ def test_a_right_that_is_missing_is_told_with_its_cure(tmp_path: Path) -> None:
             await until(lambda: words in condition().reason)
             assert condition().ready
             assert condition().reason.startswith("not listed yet, so nothing is said of them")
-            assert condition().reason.endswith("; the component nodes of the manifests grants that")
+            assert condition().reason.endswith(
+                "; fairlead install --nodes, or the component nodes, grants that"
+            )
             assert (said(nodes), nodes.known()) == ("", None)
             running.cancel()
             await asyncio.wait([running])

@@ -191,6 +191,24 @@ def test_sources_are_added_and_taken_away(installed: Site) -> None:
     site.kubectl("delete", "mutatingwebhookconfiguration", "fairlead")
 
 
+def test_nodes_are_watched_until_an_installation_without_them(installed: Site) -> None:
+    """The flag and the right come and go together, and the doctor sees one without the other."""
+    site = installed
+    webhook = f"Deployment {NAMESPACE}/{names.WEBHOOK}"
+    role = f"{names.WEBHOOK}-nodes"
+    rights = {f"{kind} {role}" for kind in ("ClusterRole", "ClusterRoleBinding")}
+    first = results(site, "--nodes")
+    assert {name for name, result in first.items() if result == "created"} == rights
+    assert first[webhook] == "changed"
+    site.kubectl("patch", "clusterrole", role, "--type=merge", "-p", '{"rules": []}')
+    (finding,) = [each for each in site.findings() if "--nodes" in each["what"]]
+    assert (finding["severity"], finding["check"]) == ("warning", "permissions")
+    assert finding["cure"].startswith("fairlead install --nodes")
+    after = results(site)
+    assert {name for name, result in after.items() if result == "deleted"} == rights
+    assert after[webhook] == "changed"
+
+
 def test_another_overlay_takes_away_what_only_the_first_had(installed: Site) -> None:
     """The guard goes with the mode that it guards."""
     guarded = results(installed, "--overlay", "fail-open-guarded-deny", "--source", "mlrun")

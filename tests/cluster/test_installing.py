@@ -243,7 +243,7 @@ def test_nodes_are_watched_with_the_right_of_their_component_and_missed_without(
         while 'cannot list resource "nodes"' not in told():
             pass
         assert told().startswith("not listed yet, so nothing is said of them; ")
-        assert told().endswith("the component nodes of the manifests grants that")
+        assert told().endswith("fairlead install --nodes, or the component nodes, grants that")
         assert warnings() == []
         assert refused(quiet, names.WEBHOOK) == {listing}
         quiet.kubectl("apply", "-f", str(ROOT / "manifests/components/nodes/rights.yaml"))

@@ -9,11 +9,13 @@ import pytest
 
 from webhook import names, validating
 from webhook.guards import stamp
+from webhook.installation.arguments import has_argument
 from webhook.installation.choices import Choices, adapted, configuration_of, is_stamp_guard
 from webhook.installation.from_files import CONFIG_MAP, WEBHOOK, takes_files
 from webhook.installation.kinds import VALIDATING
-from webhook.installation.overlays import objects_of
+from webhook.installation.overlays import every_key, objects_of
 from webhook.installation.policies import GIVEN, SHIPPED, is_still, of_key
+from webhook.installation.with_nodes import NODES
 from webhook.interception import DEFAULT_SOURCES, webhooks
 from webhook.policy.load import load
 
@@ -111,6 +113,22 @@ def test_policies_take_the_place_of_those_that_ship() -> None:
     assert policy["metadata"]["name"] == "mine"
     assert is_still(policy, GIVEN)
     assert not is_still(policy, SHIPPED)
+
+
+@pytest.mark.parametrize("from_files", [False, True])
+def test_nodes_are_watched_where_that_was_chosen(from_files: bool) -> None:
+    """One argument more, one role, bound; wherever the policies come from."""
+    without = adapted(objects_of("default"), Choices(from_files=from_files))
+    made = adapted(objects_of("default"), Choices(from_files=from_files, nodes=True))
+    assert not has_argument(without[WEBHOOK], NODES)
+    assert has_argument(made[WEBHOOK], NODES)
+    more = made.keys() - without.keys()
+    assert {str(key) for key in more} == {
+        "ClusterRole fairlead-webhook-nodes",
+        "ClusterRoleBinding fairlead-webhook-nodes",
+    }
+    assert more < every_key()
+    assert list(made) == sorted(made, key=lambda key: key.rank)
 
 
 def test_policies_from_files_are_in_a_config_map() -> None:

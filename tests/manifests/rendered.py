@@ -8,9 +8,10 @@ from typing import Final
 
 import yaml
 
-from tests.manifests.generated import ROOT, written
+from tests.manifests.generated import MANIFESTS, ROOT, written
 from tests.manifests.kustomize import OVERLAYS, Json, of_kind, overlay
 
+NODES: Final = MANIFESTS / "components" / "nodes" / "rights.yaml"
 CLASSES: Final = ROOT / "policies" / "capacity" / "any-provider.yaml"
 RENDERED: Final = ROOT / "webhook" / "installation" / "rendered"
 DEFINITION: Final = "CustomResourceDefinition"
@@ -19,7 +20,8 @@ DEFINITION: Final = "CustomResourceDefinition"
 def rendered(kubectl: Path) -> Mapping[str, list[Json]]:
     """The objects of each file; the definitions, which every overlay has, once for all.
 
-    And the classes, which none of them has, for an installation to bring where there are none.
+    And the classes, which none of them has, for an installation to bring where there are none; and
+    the right to see nodes, for one that asks for it.
     """
     found = {
         f"{name}.yaml": [each for each in overlay(kubectl, name) if each["kind"] != DEFINITION]
@@ -28,6 +30,7 @@ def rendered(kubectl: Path) -> Mapping[str, list[Json]]:
     return {
         "crds.yaml": of_kind(overlay(kubectl, "default"), DEFINITION),
         "classes.yaml": [each for each in yaml.safe_load_all(CLASSES.read_text()) if each],
+        "nodes.yaml": list(yaml.safe_load_all(NODES.read_text())),
         **found,
     }
 

@@ -21,6 +21,7 @@ from webhook.installation.choices import Choices, adapted
 from webhook.installation.from_files import CONFIG_MAP
 from webhook.installation.kinds import in_order
 from webhook.installation.overlays import objects_of
+from webhook.installation.policies import of_key
 from webhook.policy.load import load
 from webhook.server.folder import is_test_file, read_folder
 
@@ -298,7 +299,10 @@ def test_policies_from_files_are_a_component(
 def test_nodes_are_a_component(
     build: Build, kustomize: Callable[[Path], tuple[Json, ...]], tmp_path: Path
 ) -> None:
-    """Of all overlays none watches them: the flag, and the right to do so and nothing else."""
+    """Of all overlays none watches them: the flag, and the right to do so and nothing else.
+
+    It comes to the same as `fairlead install --nodes`.
+    """
     assert not any(given(build(overlay), names.WEBHOOK)["nodes"] for overlay in OVERLAYS)
     whole = {
         "resources": [os.path.relpath(MANIFESTS / "default", tmp_path)],
@@ -314,6 +318,8 @@ def test_nodes_are_a_component(
     binding = one(objects, "ClusterRoleBinding", f"{names.WEBHOOK}-nodes")
     (subject,) = binding["subjects"]
     assert subject["name"] == pod_of(objects, names.WEBHOOK)["spec"]["serviceAccountName"]
+    chosen = adapted(objects_of("default"), Choices(nodes=True))
+    assert {key: each for key, each in chosen.items() if not of_key(key)} == in_order(objects)
 
 
 def test_cert_managers_certificate_is_for_the_name_that_is_checked(build: Build) -> None:

@@ -54,6 +54,12 @@ if TYPE_CHECKING:
     "from objects: those of --policies, which replace whatever it holds.",
 )
 @click.option(
+    "--nodes",
+    is_flag=True,
+    help="Have the webhook watch the nodes, and warn of each new pod that none of them admits; "
+    "with the right to do so, which is taken away again without this option.",
+)
+@click.option(
     "--webhook-url",
     default="",
     metavar="URL",
@@ -85,6 +91,7 @@ def command(
     image: str,
     policies: Path | None,
     from_files: bool,
+    nodes: bool,
     webhook_url: str,
     webhook_ca: Path | None,
     dry_run: bool,
@@ -111,7 +118,7 @@ def command(
       fairlead install --image registry.example.com/fairlead:0.1.0
       fairlead install --overlay fail-open-guarded --source mlrun --policies mine/
       fairlead install --policies-from-files --policies mine/
-      fairlead install --overlay default --overlay monitoring
+      fairlead install --overlay default --overlay monitoring --nodes
       fairlead install --dry-run | less
 
     \b
@@ -134,6 +141,7 @@ def command(
         image,
         files_of(policies) if policies else None,
         from_files,
+        nodes,
         webhook_url,
         webhook_ca.read_bytes() if webhook_ca else b"",
     )

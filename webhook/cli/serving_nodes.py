@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # Seconds without a word of the API server after which nothing is said of pods: a node may have come
 # meanwhile. Between two bookmarks it is silent for a minute.
 STALE: Final = 300.0
-_CURE: Final = "the component nodes of the manifests grants that"
+_CURE: Final = "fairlead install --nodes, or the component nodes, grants that"
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from webhook.installation.kinds import (
     in_order,
 )
 from webhook.installation.policies import GIVEN, SHIPPED, marked, of_files, of_key, ordered
+from webhook.installation.with_nodes import with_nodes
 from webhook.interception import DEFAULT_SOURCES, PATH, webhooks
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Choices:
     image: of both programs; empty: as the manifests have it.
     policies: file names and texts, instead of those that ship; None: those that ship.
     from_files: the policies are files of a ConfigMap, and not objects of the cluster.
+    nodes: the webhook watches the nodes, and warns of pods that none of them admits.
     url, authority: where the webhook is, if not behind its Service, and the PEM that vouches for
         it: for one that runs outside of the cluster.
     """
@@ -48,6 +50,7 @@ class Choices:
     image: str = ""
     policies: Mapping[str, str] | None = None
     from_files: bool = False
+    nodes: bool = False
     url: str = ""
     authority: bytes = b""
 
@@ -61,6 +64,8 @@ def adapted(objects: Iterable[Json], choices: Choices) -> dict[Key, Json]:
     for key, each in found.items():
         if key.kind.name == DEPLOYMENT and choices.image:
             _set_image(each, choices.image)
+    if choices.nodes:
+        found = with_nodes(found)
     found = _with_files(found, choices) if choices.from_files else _with_objects(found, choices)
     return _judging(_intercepting(found, choices), choices)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
+from webhook.installation.arguments import with_argument
 from webhook.installation.kinds import DEPLOYMENT, VALIDATING, in_order, key_of
 from webhook.installation.policies import of_key
 from webhook.validating import POLICIES
@@ -40,7 +41,7 @@ def from_files(objects: Mapping[Key, Json]) -> dict[Key, Json]:
         if key == WEBHOOK:
             kept[key] = _mounting(each)
         elif key == _CONTROLLER:
-            kept[key] = _with_argument(each, _NO_STATUS)
+            kept[key] = with_argument(each, _NO_STATUS)
         elif key.kind.name == VALIDATING:
             entries = [entry for entry in each["webhooks"] if entry["name"] != POLICIES]
             kept[key] = {**each, "webhooks": entries}
@@ -108,15 +109,6 @@ def without_mount(deployment: Mapping[str, Any]) -> Json | None:
         "metadata": {"resourceVersion": deployment["metadata"]["resourceVersion"]},
         "spec": {"template": {"spec": {"volumes": rest, "containers": containers}}},
     }
-
-
-def _with_argument(deployment: Json, argument: str) -> Json:
-    template = deployment["spec"]["template"]
-    (container,) = template["spec"]["containers"]
-    told = {**container, "args": [*container["args"], argument]}
-    pod = {**template["spec"], "containers": [told]}
-    spec = {**deployment["spec"], "template": {**template, "spec": pod}}
-    return {**deployment, "spec": spec}
 
 
 def _mounting(deployment: Json) -> Json:

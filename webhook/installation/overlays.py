@@ -19,15 +19,15 @@ _FOLDER: Final = files("webhook.installation") / "rendered"
 _DEFINITIONS: Final = "crds"
 # Capacity classes, for a cluster that has none: no overlay has them.
 _CLASSES: Final = "classes"
+# What the component `nodes` grants: it is chosen beside an overlay.
+_NODES: Final = "nodes"
 DEFAULT: Final = "default"
 
 
 def overlays() -> tuple[str, ...]:
     """Their names: the default first, then by the alphabet."""
-    found = {each.name.removesuffix(".yaml") for each in _FOLDER.iterdir()} - {
-        _DEFINITIONS,
-        _CLASSES,
-    }
+    others = {_DEFINITIONS, _CLASSES, _NODES}
+    found = {each.name.removesuffix(".yaml") for each in _FOLDER.iterdir()} - others
     return tuple(sorted(found, key=lambda name: (name != DEFAULT, name)))
 
 
@@ -41,10 +41,16 @@ def objects_of(overlay: str) -> list[dict[str, Any]]:
     return [*_read(_DEFINITIONS), *_read(_CLASSES), *_read(overlay)]
 
 
+def rights_to_nodes() -> list[dict[str, Any]]:
+    """The objects of the component `nodes`, shared as those of an overlay are."""
+    return [*_read(_NODES)]
+
+
 @cache
 def every_key() -> frozenset[Key]:
-    """Each object that any overlay has."""
-    return frozenset(key for name in (_DEFINITIONS, *overlays()) for key in in_order(_read(name)))
+    """Each object that any overlay, or the component `nodes`, has."""
+    everything = (_DEFINITIONS, _NODES, *overlays())
+    return frozenset(key for name in everything for key in in_order(_read(name)))
 
 
 @cache

@@ -32,6 +32,18 @@ def test_rights_that_are_missing_are_told_once_for_each_account() -> None:
     assert webhook.what.endswith("list r4 and 2 more")
 
 
+def test_that_nodes_cannot_be_seen_holds_nobody_up() -> None:
+    """A warning with a cure of its own; of the controller it is an error as any other."""
+    verbs = [Right(verb, "", "nodes") for verb in ("list", "watch")]
+    webhooks = [Asked("fairlead-webhook", right, False) for right in verbs]
+    (told,) = permissions(seen(rights=webhooks))
+    assert told.severity == "warning"
+    assert "fairlead-webhook may not list nodes; watch nodes: it has --nodes" in told.what
+    assert told.cure.startswith("fairlead install --nodes")
+    (told,) = permissions(seen(rights=[Asked("fairlead-controller", verbs[0], False)]))
+    assert told.severity == "error"
+
+
 def test_what_could_not_be_read_is_told() -> None:
     """A check that was left out is no check that found nothing."""
     (finding,) = permissions(seen(unread={"the policies": "forbidden"}))

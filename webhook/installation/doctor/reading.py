@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from certs.kept import BUNDLE, CERTIFICATE
 from webhook import names
 from webhook.errors import ClusterError
+from webhook.installation.arguments import has_argument
 from webhook.installation.choices import is_stamp_guard
 from webhook.installation.disabling import holder
 from webhook.installation.doctor.passed_by import find_unplaced
@@ -32,6 +33,7 @@ from webhook.installation.kinds import (
 from webhook.installation.overlays import objects_of
 from webhook.installation.policy_plan import is_read
 from webhook.installation.probe import probe, probe_policy
+from webhook.installation.with_nodes import NODES, with_nodes
 from webhook.kube.named import data_of
 from webhook.kube.policy_objects import read_objects
 from webhook.validating import POLICIES
@@ -205,11 +207,12 @@ class Reader:
         """What the programs that are there need, by the roles that this version ships."""
         if names.CONTROLLER not in deployments:
             return []
-        template = deployments[names.CONTROLLER]["spec"]["template"]["spec"]
-        keeps = any("--certificates" in (each.get("args") or ()) for each in template["containers"])
+        keeps = has_argument(deployments[names.CONTROLLER], "--certificates")
         objects = in_order(objects_of("default" if keeps else "cert-manager"))
         if not takes_policies_from_cluster(deployments):
             objects = from_files(objects)
+        if names.WEBHOOK in deployments and has_argument(deployments[names.WEBHOOK], NODES):
+            objects = with_nodes(objects)
         wanted = needed(objects.values())
         questions = [
             (account, right)

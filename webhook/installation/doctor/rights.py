@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook import names
 from webhook.installation.doctor.findings import Finding, error, warning
 from webhook.installation.doctor.seen import Right
+from webhook.installation.with_nodes import NODES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -50,9 +51,18 @@ def needed(objects: Iterable[Json]) -> dict[str, list[Right]]:
 def permissions(seen: Seen) -> Iterator[Finding]:
     """Both programs may do what they need, and whoever asks could see everything."""
     missing: dict[str, list[Right]] = defaultdict(list)
+    nodes: list[Right] = []
     for asked in seen.rights:
         if not asked.allowed:
-            missing[asked.account].append(asked.right)
+            # Of these no decision knows.
+            of_nodes = asked.account == names.WEBHOOK and asked.right.resource == "nodes"
+            (nodes if of_nodes else missing[asked.account]).append(asked.right)
+    if nodes:
+        yield warning(
+            f"ServiceAccount {names.NAMESPACE}/{names.WEBHOOK} may not "
+            f"{'; '.join(map(str, nodes))}: it has {NODES}, and warns of no pod without a node",
+            "fairlead install --nodes, or the component nodes of the manifests, grants it",
+        )
     for account, rights in sorted(missing.items()):
         told = "; ".join(map(str, rights[:5])) + (
             f" and {len(rights) - 5} more" * (len(rights) > 5)

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook import names
+from webhook.installation.arguments import has_argument
+from webhook.installation.from_files import FROM_CLUSTER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -119,7 +121,4 @@ class Seen:
 
 def takes_policies_from_cluster(deployments: Mapping[str, Json]) -> bool:
     """Whether the webhook's Deployment, if it is among these, says so."""
-    if names.WEBHOOK not in deployments:
-        return False
-    containers = deployments[names.WEBHOOK]["spec"]["template"]["spec"]["containers"]
-    return any("--policies-from-cluster" in (each.get("args") or ()) for each in containers)
+    return names.WEBHOOK in deployments and has_argument(deployments[names.WEBHOOK], FROM_CLUSTER)
