@@ -43,6 +43,19 @@ def test_where_all_is_well_it_says_so() -> None:
     assert plain(OUTCOMES[:1]) == ["ok       leader", "", "Nothing is wrong."]
 
 
+def test_what_could_not_be_looked_at_is_not_called_well() -> None:
+    """It is unknown, and what could not be read is named; nor is all said to be well then."""
+    unread = Outcome("unplaced pods", (), ("namespaces", "pods of runs"))
+    assert plain((OUTCOMES[0], unread)) == [
+        "unknown  unplaced pods: could not be read: namespaces, pods of runs",
+        "ok       leader",
+        "",
+        "Nothing is wrong in what could be read.",
+    ]
+    made = document((OUTCOMES[0], unread))
+    assert (made["unknown"], made["ok"]) == (["unplaced pods"], ["leader"])
+
+
 def test_programs_get_the_same() -> None:
     """With the numbers of errors and of warnings."""
     made = document(OUTCOMES)

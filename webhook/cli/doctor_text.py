@@ -20,14 +20,19 @@ _INDENT: Final = 9
 
 
 def lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """What is wrong first, the worst before the rest; then what is well, in one line; the sum."""
+    """What is wrong first, the worst before the rest; what is not known; what is well; the sum."""
     for severity in _GRAVITY:
         for name, finding in _of(outcomes, severity):
             yield from _finding(name, finding)
-    well = [outcome.name for outcome in outcomes if not outcome.findings]
+    unknown = _unknown(outcomes)
+    if unknown:
+        start = click.style("unknown", fg="yellow", bold=True) + " " * (_INDENT - len("unknown"))
+        unread = dict.fromkeys(what for each in unknown for what in each.unread)
+        yield from _hanging(start, f"{_names(unknown)}: could not be read: {', '.join(unread)}")
+    well = _well(outcomes)
     if well:
         ok = click.style("ok", fg="green") + " " * (_INDENT - 2)
-        yield from _hanging(ok, ", ".join(well))
+        yield from _hanging(ok, _names(well))
     yield ""
     yield _sum(outcomes)
 
@@ -42,13 +47,27 @@ def document(outcomes: Sequence[Outcome]) -> dict[str, Any]:
             for severity in _GRAVITY
             for name, finding in _of(outcomes, severity)
         ],
-        "ok": [outcome.name for outcome in outcomes if not outcome.findings],
+        "unknown": [each.name for each in _unknown(outcomes)],
+        "ok": [each.name for each in _well(outcomes)],
     }
 
 
 def errors(outcomes: Sequence[Outcome]) -> int:
     """How many findings are errors."""
     return _count(outcomes, "error")
+
+
+def _well(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    return [each for each in outcomes if not each.findings and not each.unread]
+
+
+def _unknown(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Those that found nothing, and did not see all that they look at."""
+    return [each for each in outcomes if not each.findings and each.unread]
+
+
+def _names(outcomes: Sequence[Outcome]) -> str:
+    return ", ".join(each.name for each in outcomes)
 
 
 def _of(outcomes: Sequence[Outcome], severity: Severity) -> list[tuple[str, Finding]]:
@@ -77,7 +96,8 @@ def _hanging(start: str, text: str) -> Iterator[str]:
 def _sum(outcomes: Sequence[Outcome]) -> str:
     wrong, doubtful = errors(outcomes), _count(outcomes, "warning")
     if not wrong and not doubtful:
-        return "Nothing is wrong."
+        seen = " in what could be read" if _unknown(outcomes) else ""
+        return f"Nothing is wrong{seen}."
     told = [
         f"{count} {word}{'s' if count > 1 else ''}"
         for count, word in ((wrong, "error"), (doubtful, "warning"))
