@@ -239,6 +239,23 @@ def test_an_exception_is_judged_with_the_time() -> None:
     assert line.startswith("exception 'x': spec.policies[0]: there is no policy 'p'")
 
 
+def test_a_set_that_others_changed_between_two_writes_is_seen() -> None:
+    """Though the judge remembers the last sets, and the very same is written again."""
+    judging = Judge()
+    write = Write(place(wish("spot")), None, orjson.dumps(wish("spot")))
+    ours, otherwise = ({"k": "a"}, {"k": "b"})
+    other = policy("other", requirements={"nodeSelector": {"lifecycle": "on-demand"}})
+    constrained = wish("spot", mode="Constrain")
+    against = Write(place(constrained), None, orjson.dumps(constrained))
+
+    assert not judging.judge(texts(SPOT), write).refusals
+    assert judging.judge(texts(shaped("else", **ours)), write).refusals
+    assert judging.judge(texts(shaped("else", **otherwise)), write).refusals
+    assert not judging.judge(texts(SPOT), against).warnings
+    assert judging.judge(texts(SPOT, other), against).warnings
+    assert not judging.judge(texts(shaped("spot", **ours), other), against).warnings
+
+
 CLASS_NAMES = ("a", "b", "c")
 classes = st.builds(
     lambda name, other, shapes: (
@@ -267,13 +284,18 @@ def good(there: dict[str, bytes]) -> bool:
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(written, st.booleans()), max_size=8))
 def test_a_good_set_stays_good_whatever_is_written(writes: list[tuple[Json, bool]]) -> None:
-    """If the judge lets pass only what it does not refuse; and it refuses nothing that is good."""
+    """If the judge lets pass only what it does not refuse; and it refuses nothing that is good.
+
+    What it remembers of the writes before makes no difference.
+    """
     there: dict[str, bytes] = {}
     judging = Judge()
     for new, deletes in writes:
         write = Write(place(new), there.get(place(new)), None if deletes else orjson.dumps(new))
         after = write.after(there)
-        if judging.judge(there, write).refusals:
+        found = judging.judge(there, write)
+        assert found == Judge().judge(there, write)
+        if found.refusals:
             assert not good(after)
         else:
             assert good(after)

@@ -37,8 +37,9 @@ class Memory:
             model = document.model
             if not isinstance(model, PlacementPolicy):
                 continue
-            named = [classes[name] for name in classes_of(model) if name in classes]
-            if len(named) < len(classes_of(model)):
+            wanted = classes_of(model)
+            named = [classes[name] for name in wanted if name in classes]
+            if len(named) < len(wanted):
                 continue
             before = known.get(model.name)
             if before and before[0] is document and before[1] == named:

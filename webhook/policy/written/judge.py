@@ -28,13 +28,17 @@ if TYPE_CHECKING:
     from webhook.placement.nodes import Node
     from webhook.policy.findings import Finding
     from webhook.policy.source import Document
+    from webhook.policy.together.said import Policy
+
 _NAMED: Final = 3
 
 
 class _Set(NamedTuple):
+    objects: Mapping[str, bytes]
     documents: Sequence[Document]
     classes: Mapping[str, CapacityClass]
     findings: Sequence[Finding]
+    policies: Sequence[Policy]
 
     def of(self, severity: str) -> list[Finding]:
         """The findings that are errors, or warnings."""
@@ -50,6 +54,8 @@ class Judge:
     def __init__(self, reader: Objects | None = None) -> None:
         self._reader = Objects() if reader is None else reader
         self._memory = Memory()
+        # Most writes find the set as the one before has left it, or has found it if it was refused.
+        self._last: tuple[_Set, ...] = ()
 
     def judge(
         self,
@@ -77,23 +83,28 @@ class Judge:
         return Judgement(warnings=tuple(_lines(write, found)))
 
     def _set(self, objects: Mapping[str, bytes], now: datetime | None) -> _Set:
-        documents = self._reader.documents(objects)
-        classes, findings = judged(documents)
-        if now is not None:
-            findings = [*findings, *exception_checks.of_time(documents.documents, now)]
-        return _Set(documents.documents, classes, findings)
+        found = next((each for each in self._last if each.objects == objects), None)
+        if found is None:
+            read = self._reader.documents(objects)
+            classes, findings = judged(read)
+            policies = self._memory.policies(read.documents, classes)
+            found = _Set(objects, read.documents, classes, findings, policies)
+        self._last = (*self._last[-1:], found)
+        if now is None:
+            return found
+        of_time = exception_checks.of_time(found.documents, now)
+        return found._replace(findings=[*found.findings, *of_time])
 
     def _together(self, write: Write, before: _Set, after: _Set) -> list[Finding]:
         """What is to be said of policies beside each other since the write."""
         resource, _, name = write.place.partition("/")
         if write.new is None:
             return []
-        old, new = (self._memory.policies(each.documents, each.classes) for each in (before, after))
         if resource == names.PLACEMENT_POLICIES:
-            return added(of_policy(new, name), of_policy(old, name))
+            return added(of_policy(after.policies, name), of_policy(before.policies, name))
         if resource == names.CAPACITY_CLASSES:
             classes = {name, *_complements(name, after.documents)}
-            return added(of_classes(new, classes), of_classes(old, classes))
+            return added(of_classes(after.policies, classes), of_classes(before.policies, classes))
         return []
 
 
