@@ -182,3 +182,24 @@ def test_who_does_not_lead_any_more_says_nothing() -> None:
 
     play(cluster, story)
     assert "status" not in cluster.raw["a"]
+
+
+def test_the_last_word_is_written_however_lately_an_object_was() -> None:
+    """Once, what is urgent first; what the API server refuses of one keeps no other."""
+    cluster = Cluster(raw_policy("a"), raw_policy("b"), raw_policy("c"))
+
+    async def work() -> None:
+        wanted = Wanted(cluster)
+        writer = StatusWriter(cluster, cluster.watched, wanted.due, clock=virtual_time.now)
+        await writer.write_once()
+        wanted.urgency, wanted.pods = "counts", dict.fromkeys("abc", 7)
+        cluster.refusals["a"] = refused(403, "Forbidden", "a may not be written")
+        await writer.write_once()
+        cluster.refusals = dict.fromkeys("abc", ClusterError("no route"))
+        wanted.pods = dict.fromkeys("abc", 8)
+        await writer.write_once()
+
+    virtual_time.run(work())
+    assert cluster.writes == [*"abc", *"abc", "a"]
+    counted = [cluster.raw[name]["status"]["podsDecided"] for name in "abc"]
+    assert counted == [0, 7, 7]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -37,6 +38,8 @@ _LOOKS: Final = 4
 _PATIENT_LOOKS: Final = 4
 # Seconds until a part that ended by a bug begins again.
 _AFTER_A_BUG: Final = 30.0
+# Seconds for what is written once this process is to lead no more.
+LAST_WORD: Final = 2.0
 
 
 class PolicyReporter:
@@ -103,16 +106,34 @@ class _Tenure:
         self._unseen = ""
 
     async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            for part in (
-                self._objects.run,
-                self._nodes.run,
-                self._judging.judge,
-                self._judging.survey,
-                self._look_again_and_again,
-                self._write,
-            ):
-                group.create_task(_always(part))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for part in (
+                    self._objects.run,
+                    self._nodes.run,
+                    self._judging.judge,
+                    self._judging.survey,
+                    self._look_again_and_again,
+                    self._write,
+                ):
+                    group.create_task(_always(part))
+        finally:
+            await self._last_word()
+
+    async def _last_word(self) -> None:
+        """Write what was counted: whoever leads next counts on from what is written."""
+        if self._ledger.there is None:
+            # Nothing has been counted.
+            return
+        try:
+            async with asyncio.timeout(LAST_WORD):
+                with suppress(ClusterError):
+                    self._learn(await ask(self._replicas, patience=LAST_WORD / 2))
+                await self._statuses.write_once()
+        except TimeoutError:
+            _logger.info("not all counts of policies were written in the end")
+        except Exception:
+            _logger.exception("counts of policies were not written in the end: this is a bug")
 
     def reason(self) -> str:
         judged = self._judging.acceptance

@@ -95,6 +95,13 @@ class StatusWriter:
             await self._rested(rest)
             await asyncio.sleep(max(0.0, began + AFRESH - self._clock()))
 
+    async def write_once(self) -> None:
+        """Write what differs now, however lately it was written. Not while `run` goes on."""
+        for each in sorted(self._due(), key=self._order):
+            trouble = await self._write(each)
+            if trouble is not None and not _of_the_object(trouble):
+                return
+
     async def _write_all(self, now: float) -> float:
         """Write what may be written now, unless woken; the seconds until more may be."""
         ready: list[Due] = []
