@@ -1,7 +1,8 @@
-"""The arguments of the one program that a Deployment of ours runs."""
+"""The one container of a Deployment of ours, and the arguments of the program in it."""
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,12 +13,17 @@ if TYPE_CHECKING:
 
 def with_argument(deployment: Json, argument: str) -> Json:
     """The Deployment with one argument more."""
-    template = deployment["spec"]["template"]
-    (container,) = template["spec"]["containers"]
-    told = {**container, "args": [*container["args"], argument]}
-    pod = {**template["spec"], "containers": [told]}
-    spec = {**deployment["spec"], "template": {**template, "spec": pod}}
-    return {**deployment, "spec": spec}
+    changed, _, container = opened(deployment)
+    container["args"].append(argument)
+    return changed
+
+
+def opened(deployment: Json) -> tuple[Json, Json, Json]:
+    """A copy to be changed; in it the spec of its pods, and of the one container that they have."""
+    copy = deepcopy(deployment)
+    pod = copy["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    return copy, pod, container
 
 
 def has_argument(deployment: Mapping[str, Any], argument: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
-from webhook.installation.arguments import with_argument
+from webhook.installation.arguments import opened, with_argument
 from webhook.installation.kinds import DEPLOYMENT, VALIDATING, in_order, key_of
 from webhook.installation.policies import of_key
 from webhook.validating import POLICIES
@@ -112,22 +112,11 @@ def without_mount(deployment: Mapping[str, Any]) -> Json | None:
 
 
 def _mounting(deployment: Json) -> Json:
-    template = deployment["spec"]["template"]
-    (container,) = template["spec"]["containers"]
-    arguments = [
+    changed, pod, container = opened(deployment)
+    container["args"] = [
         f"--policies={FOLDER}" if each == FROM_CLUSTER else each for each in container["args"]
     ]
     mount = {"name": _VOLUME, "mountPath": FOLDER, "readOnly": True}
-    changed = {
-        **container,
-        "args": arguments,
-        "volumeMounts": [*container["volumeMounts"], mount],
-    }
-    volume = {"name": _VOLUME, "configMap": {"name": CONFIG_MAP.name}}
-    pod = {
-        **template["spec"],
-        "containers": [changed],
-        "volumes": [*template["spec"]["volumes"], volume],
-    }
-    spec = {**deployment["spec"], "template": {**template, "spec": pod}}
-    return {**deployment, "spec": spec}
+    container["volumeMounts"].append(mount)
+    pod["volumes"].append({"name": _VOLUME, "configMap": {"name": CONFIG_MAP.name}})
+    return changed

@@ -81,7 +81,7 @@ def taken_over(config_map: Mapping[str, Any], ships: Iterable[Json], live: Objec
     """
     files = {name: text.encode() for name, text in (config_map.get("data") or {}).items()}
     files = {name: text for name, text in files.items() if is_read(name)}
-    where = f"{CONFIG_MAP}"
+    where = str(CONFIG_MAP)
     try:
         content = load(files).policies.hash
         documents = of_files(files)
