@@ -38,3 +38,9 @@ def test_a_name_beyond_the_table_is_no_subcommand(name: str) -> None:
     answer = CliRunner().invoke(group, [name])
     assert answer.exit_code == 2
     assert f"No such command '{name}'" in answer.output
+
+
+def test_a_slip_of_the_pen_is_told_the_command_that_is_near() -> None:
+    """As of options; commands are known by the table alone."""
+    answer = CliRunner().invoke(group, ["sorces"])
+    assert "No such command 'sorces'. Did you mean 'sources'?" in answer.output

@@ -78,6 +78,8 @@ def test_objects_that_make_no_pods_are_an_error(tmp_path: Path) -> None:
     """With what there was instead."""
     for text, there in (
         ("kind: Service\n---\nkind: Service", "only 2 Services"),
+        ("kind: PlacementPolicy\n---\nkind: PlacementPolicy", "only 2 PlacementPolicies"),
+        ("kind: CapacityClass\n---\nkind: CapacityClass", "only 2 CapacityClasses"),
         ("", "nothing"),
     ):
         with pytest.raises(UnreadableInput, match=there):

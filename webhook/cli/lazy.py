@@ -32,12 +32,24 @@ class LazyGroup(click.Group):
         return sorted(self._table)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import one. An unknown name gives None, and click says which are near."""
+        """Import one. An unknown name gives None."""
         if cmd_name not in self._table:
             return None
         module = __import__(f"{self._package}.{cmd_name}", fromlist=["command"])
         command: click.Command = module.command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does; of an unknown name it says which of the table is near."""
+        from difflib import get_close_matches
+
+        name = args[0]
+        if name not in self._table and not ctx.resilient_parsing:
+            for near in get_close_matches(name, self._table, n=1):
+                ctx.fail(f"No such command {name!r}. Did you mean {near!r}?")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """The list in the group's --help, from the table."""

@@ -52,7 +52,14 @@ def read_objects(paths: Iterable[Path]) -> list[Object]:
 def counted(objects: Sequence[Object]) -> str:
     """How many there are of which kind: 2 ConfigMaps, 1 Service."""
     counts = Counter(each.kind for each in objects)
-    return ", ".join(f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in counts.items())
+    return ", ".join(f"{n} {kind if n == 1 else _plural(kind)}" for kind, n in counts.items())
+
+
+def _plural(kind: str) -> str:
+    # As Kubernetes makes resources of kinds (apimachinery, meta.UnsafeGuessKindToResource).
+    if kind.endswith("s"):
+        return f"{kind}es"
+    return f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"
 
 
 def _files(path: Path) -> list[Path]:

@@ -42,8 +42,8 @@ async def load(
     if environ.get("KUBERNETES_SERVICE_HOST"):
         return _from_inside(environ, service_account)
     raise ClusterError(
-        "no cluster to talk to: name a kubeconfig, or set KUBECONFIG; inside a cluster the pod's"
-        " service account is taken"
+        "no cluster to talk to: give --kubeconfig FILE, or set KUBECONFIG; inside a cluster the"
+        " pod's service account is taken"
     )
 
 

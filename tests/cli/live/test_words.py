@@ -18,7 +18,8 @@ def test_a_kind_goes_before_names_or_before_each_slash() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("train-0",), "as in `pod train-0`"),
+        (("train-0",), "train-0: want a kind and a name, as in `pod train-0`"),
+        (("pod",), "pod: want a kind and a name, as in `pod train-0`"),
         (("pod/a", "b"), "not both"),
         (("pod", "A"), "pod/A: want a kind"),
         (("pod", "../secrets"), "not both"),

@@ -28,7 +28,7 @@ def named(words: tuple[str, ...]) -> list[Named]:
         raise click.UsageError("give TYPE NAME..., or TYPE/NAME for each; not both")
     elif len(words) == 1:
         raise click.UsageError(
-            f"want a kind and a name, as in `pod {words[0]}`, `job/train` or `deployment web`"
+            f"{words[0]}: want a kind and a name, as in `pod train-0`, `job/train` or `job train`"
         )
     else:
         found = [Named(words[0], name) for name in words[1:]]

@@ -95,7 +95,10 @@ def command(
     if sum((pods, never_matched, replicas)) > 1:
         raise click.UsageError("give one of --pods, --never-matched, --replicas")
     if bool(name) != pods:
-        raise click.UsageError("a policy's NAME goes with --pods, as in `spot-workers --pods`")
+        raise click.UsageError(
+            "a policy's NAME and --pods go together: "
+            f"`fairlead policies {name or 'NAME'} --pods` tells which pods that one touches"
+        )
     try:
         gathered = asyncio.run(
             _gathered(where, namespace, kubeconfig, context, pods=not replicas, served=not name)

@@ -142,10 +142,9 @@ def _served(gathered: Gathered) -> str:
     replicas_ = "1 replica" if count == 1 else f"{count} replicas"
     if found.same:
         return f"{replicas_} of the webhook serve{'s' if count == 1 else ''} it"
-    return click.style(
-        f"{replicas_} of the webhook, not all of which serve it: fairlead policies --replicas",
-        fg="red",
-    )
+    another = "which serves another" if count == 1 else "not all of which serve it"
+    told = f"{replicas_} of the webhook, {another}: fairlead policies --replicas"
+    return click.style(told, fg="red")
 
 
 def _hash(gathered: Gathered) -> str:
