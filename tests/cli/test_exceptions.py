@@ -19,6 +19,7 @@ from webhook.cli import check, explain, mutate
 from webhook.cli.exceptions import command
 from webhook.cli.exceptions_found import Found, of_cluster
 from webhook.cli.exceptions_text import in_words
+from webhook.errors import UnreadableInput
 from webhook.policy.match_model import Match
 from webhook.times import to_second
 
@@ -125,6 +126,13 @@ def test_what_cannot_be_read_is_noted_and_the_others_are_shown(folder: Path) -> 
     result = CliRunner().invoke(command, ["--policies", str(folder)])
     assert "a: in force" in result.stdout
     assert "did you mean 'reason'?" in result.stderr
+
+
+def test_a_folder_without_a_policy_file_is_not_one_without_exceptions(tmp_path: Path) -> None:
+    """It is most likely not the folder that was meant."""
+    result = CliRunner().invoke(command, ["--policies", str(tmp_path)])
+    assert isinstance(result.exception, UnreadableInput)
+    assert "no policy file" in str(result.exception)
 
 
 def test_two_places_are_not_one_set(folder: Path) -> None:

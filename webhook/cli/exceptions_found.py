@@ -10,12 +10,12 @@ import orjson
 
 from webhook import names
 from webhook.cli.harmless import harmless
+from webhook.cli.offline import policy_files
 from webhook.errors import ClusterError
 from webhook.policy import source
 from webhook.policy.exception_model import PlacementException
 from webhook.policy.exceptions import compiled
 from webhook.policy.objects import Objects
-from webhook.server.folder import read_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,10 +64,7 @@ class Found(NamedTuple):
 
 def of_files(paths: Sequence[Path]) -> Found:
     """The exceptions in files. Raises UnreadableInput."""
-    files: dict[str, bytes] = {}
-    for path in paths:
-        files |= read_folder(path)
-    return _found(source.parse(files), None, [])
+    return _found(source.parse(policy_files(paths)), None, [])
 
 
 async def of_cluster(client: Client) -> Found:

@@ -123,13 +123,18 @@ def read_offline(
 
 def read_policies(paths: Sequence[Path]) -> PolicySet:
     """The set of all policy files at the paths. Raises UnreadableInput and InvalidDocuments."""
+    return load(policy_files(paths)).policies
+
+
+def policy_files(paths: Sequence[Path]) -> dict[str, bytes]:
+    """What stands in all policy files at the paths. Raises UnreadableInput, also without any."""
     files: dict[str, bytes] = {}
     for path in paths:
         files |= read_folder(path)
     if not files:
         where = ", ".join(map(str, paths))
         raise UnreadableInput([f"{where}: no policy file (*.yaml, *.yml, *.json) in there"])
-    return load(files).policies
+    return files
 
 
 def read_nodes(path: Path) -> list[Node]:

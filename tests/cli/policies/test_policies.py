@@ -20,6 +20,7 @@ from webhook.cli.policies.gathered import Gathered
 from webhook.cli.policies.pods import pods_of
 from webhook.cli.policies.reading import gather
 from webhook.cli.where import CLUSTER, Where
+from webhook.errors import UnreadableInput
 from webhook.policy.objects import load_objects
 
 Json = dict[str, Any]
@@ -211,6 +212,14 @@ def test_the_cluster_and_a_folder_are_not_one_set(tmp_path: Path) -> None:
     for where in (CLUSTER, tmp_path), (tmp_path, CLUSTER):
         with pytest.raises(click.UsageError, match="give cluster, or paths"):
             gathered(tmp_path, where=where)
+
+
+def test_a_folder_without_a_policy_file_is_no_empty_set(tmp_path: Path) -> None:
+    """It is most likely not the folder that was meant."""
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(UnreadableInput, match="no policy file"):
+        gathered(tmp_path, where=(empty,))
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.errors import UnreadableInput
+from webhook.cli.offline import policy_files
 from webhook.exported.wanted import Enforced, Placed
 from webhook.policy import source
 from webhook.policy.load import compiled
 from webhook.policy.match_model import Match
 from webhook.policy.model import PlacementPolicy
-from webhook.server.folder import read_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,13 +23,7 @@ def read_placed(
 
     Raises UnreadableInput and InvalidDocuments.
     """
-    files: dict[str, bytes] = {}
-    for path in paths:
-        files |= read_folder(path)
-    if not files:
-        where = ", ".join(map(str, paths))
-        raise UnreadableInput([f"{where}: no policy file (*.yaml, *.yml, *.json) in there"])
-    return placed_of(files, default_priority_class, default_toleration_seconds)
+    return placed_of(policy_files(paths), default_priority_class, default_toleration_seconds)
 
 
 def placed_of(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook import names
 from webhook.cli.diff.gathered import Template as Maker
 from webhook.cli.diff.pods_in_cluster import kept, read_facts, read_pods
+from webhook.cli.offline import policy_files
 from webhook.cli.policies import replicas
 from webhook.cli.policies.gathered import Gathered
 from webhook.cli.policies.touched import Toucher
@@ -19,12 +20,10 @@ from webhook.policy import source
 from webhook.policy.load import compiled
 from webhook.policy.model import PlacementPolicy
 from webhook.policy.objects import Objects
-from webhook.server.folder import read_folder
 from webhook.workloads.object import answered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from webhook.cli.policies.gathered import Count, LivePod, Template
     from webhook.cli.where import Where
@@ -55,7 +54,10 @@ async def gather(
     UnreadableInput, and UsageError for the cluster and paths at once.
     """
     paths = paths_of(where)
-    read = _files(paths) if paths else await _cluster(client)
+    if paths:
+        read = _compiled(source.parse(policy_files(paths)), {})
+    else:
+        read = await _cluster(client)
     said = await replicas.ask(client) if served else replicas.Said(None, {})
     known, notes = said.served, [said.note] if said.note else []
     if said.note and (known := replicas.by_status(read.statuses.values())) is not None:
@@ -94,13 +96,6 @@ async def _cluster(client: Client) -> _Set:
         lambda one: (str(one["metadata"]["name"]), one.get("status") or {}),
     )
     return _compiled(Objects().documents(objects), dict(listed.items))
-
-
-def _files(paths: Sequence[Path]) -> _Set:
-    files: dict[str, bytes] = {}
-    for path in paths:
-        files |= read_folder(path)
-    return _compiled(source.parse(files), {})
 
 
 def _compiled(
