@@ -221,6 +221,39 @@ def test_a_pod_that_takes_too_long_to_look_at_is_let_be(monkeypatch: pytest.Monk
     assert said(pod(nodeSelector={"pool": "none", "zone": "none", "x": "y"})) == ""
 
 
+def _expressions(*expressions: Json) -> Json:
+    terms = {"nodeSelectorTerms": [{"matchExpressions": list(expressions)}]}
+    return {"affinity": {"nodeAffinity": {REQUIRED: terms}}}
+
+
+def _without(*names_of_pools: str) -> Json:
+    return {"key": "pool", "operator": "NotIn", "values": list(names_of_pools)}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        _expressions({"key": "pool", "operator": "In", "values": [f"{n}" for n in range(40_000)]}),
+        _expressions(*(_without("ml", "web", f"{n}") for n in range(3000))),
+        {"nodeSelector": {f"key-{n}": "x" for n in range(3000)}},
+        {"nodeSelector": {"pool": "x"}, "tolerations": [{"key": f"{n}"} for n in range(3000)]},
+        {"containers": [{"resources": {"requests": {f"x.io/{n}": "1" for n in range(3000)}}}]},
+    ],
+    ids=["values", "requirements", "selector", "tolerations", "resources"],
+)
+def test_a_pod_that_asks_for_more_than_anybody_means_is_let_be(spec: Json) -> None:
+    """Some of these took half a minute, in which nobody else's pod was decided on."""
+    assert said(pod(**spec)) == ""
+
+
+def test_what_is_much_is_told_as_a_whole() -> None:
+    """Not each two of some hundred conditions are held against each other."""
+    odd = [_without("ml" if at % 2 else "web", f"{at}") for at in range(100)]
+    assert said(pod(**_expressions(*odd))).endswith("required affinity matches none")
+    much = {"pool": "ml", **{f"key-{at}": "x" for at in range(100)}}
+    assert said(pod(nodeSelector=much)).endswith("nodeSelector matches none")
+
+
 @settings(deadline=None, max_examples=80, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(strategies.pods(), min_size=1, max_size=3),

@@ -176,3 +176,14 @@ def test_a_field_of_the_wrong_type_is_named(given: Json, field: str) -> None:
     with pytest.raises(InvalidNode) as caught:
         nodes.read(given)
     assert caught.value.field == field
+
+
+def test_all_that_an_author_may_write_without_end_is_work() -> None:
+    """Labels, terms, requirements, tolerations, and values, of which some go into one look."""
+    few, many = ["a"], ["a"] * 3200
+    assert nodes.work(pod()) == 1
+    assert nodes.work(pod(nodeSelector={"a": "b"}, tolerations=[{"key": "a"}])) == 3
+    one: Json = {"key": "a", "operator": "In", "values": few}
+    more: Json = {"key": "metadata.name", "operator": "NotIn", "values": many}
+    assert nodes.work(affine({"matchExpressions": [one]}, {"matchExpressions": [one]})) == 5
+    assert nodes.work(affine({"matchFields": [more]})) == 203

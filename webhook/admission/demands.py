@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from webhook.placement.wishes import Wish
     from webhook.policy.policy_set import PolicySet
 
-# An affinity of more terms than anybody writes is told of as a whole.
-_MOST_TERMS: Final = 32
+# What has more terms, requirements or keys than anybody writes is told of as a whole.
+_MOST: Final = 32
 _WHOLE: Final = "required affinity"
 
 
@@ -33,14 +33,10 @@ def demands(
 
     `own` is the pod as it came, `final` as it is decided.
     """
-    setters = {e.field: e.policy for e in decision.trace if e.outcome == "set"}
-    result = [
-        Condition(f"{key}={value}", setters.get(f"nodeSelector[{key}]", ""), _pair(key, value))
-        for key, value in final.node_selector.items()
-    ]
+    result = _of_selector(final, decision)
     if final.required is None:
         return result
-    if max(len(final.required), len(own.required or ())) > _MOST_TERMS:
+    if max(len(final.required), len(own.required or ())) > _MOST:
         return [*result, Condition(_WHOLE, "", final.required)]
     return [*result, *_of_policies(final, decision, policies), *_of_pod(own, final, policies)]
 
@@ -48,6 +44,18 @@ def demands(
 def whole(final: PodPlacement) -> Condition | None:
     """The required affinity as one condition, for what `demands` does not say of it."""
     return None if final.required is None else Condition(_WHOLE, "", final.required)
+
+
+def _of_selector(final: PodPlacement, decision: Decision) -> list[Condition]:
+    selector = final.node_selector
+    if len(selector) > _MOST:
+        every = [label_values.equal(key, value) for key, value in selector.items()]
+        return [Condition("nodeSelector", "", ({"matchExpressions": every},))]
+    setters = {e.field: e.policy for e in decision.trace if e.outcome == "set"}
+    return [
+        Condition(f"{key}={value}", setters.get(f"nodeSelector[{key}]", ""), _pair(key, value))
+        for key, value in selector.items()
+    ]
 
 
 def _pair(key: str, value: str) -> Sequence[Term]:
@@ -93,8 +101,9 @@ def _implied(terms: Sequence[Term], final: PodPlacement) -> bool:
 
 def _conditions(text: str, policy: str, terms: Sequence[Term]) -> Iterator[Condition]:
     """A condition for each requirement of a single term; else one for all terms."""
-    if text or len(terms) != 1 or terms[0].get("matchFields"):
+    requirements = terms[0].get("matchExpressions") or () if len(terms) == 1 else ()
+    if text or len(terms) != 1 or terms[0].get("matchFields") or len(requirements) > _MOST:
         yield Condition(text or _WHOLE, policy, terms)
         return
-    for requirement in terms[0].get("matchExpressions") or ():
+    for requirement in requirements:
         yield Condition(written(requirement), policy, ({"matchExpressions": [requirement]},))

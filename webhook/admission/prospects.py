@@ -12,7 +12,7 @@ from webhook.admission.demands import demands, whole
 from webhook.placement import on_demand
 from webhook.placement import pod as pods
 from webhook.placement.node_groups import NodeGroups
-from webhook.placement.nodes import admits
+from webhook.placement.nodes import admits, work
 from webhook.placement.pod_requests import requests
 from webhook.placement.room import lacking
 from webhook.placement.shortfall import LIMIT, cut, shortfall
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 # Answers that are remembered until a node changes. Pods of one workload ask the same.
 _REMEMBERED: Final = 4096
 _LONGEST_KEY: Final = 1024
-# Requirements looked at, a fraction of a microsecond each, for one pod: an author may write a
-# thousand terms about names of nodes. Of such a pod nothing is said.
+# Of what a pod asks for, and looks at it on all nodes, a fraction of a microsecond each: an author
+# may write as much as a request holds. Of such a pod nothing is said.
+_MOST_ASKED: Final = 2000
 _MOST_WORK: Final = 100_000
 # Whoever lifts the gate may add tolerations, and may take no selector away (KEP-3838).
 _ALL_TOLERATED: Final[Toleration] = {"operator": "Exists"}
@@ -78,14 +79,21 @@ class Prospects:
     def _some(self, key: bytes, pod: PodPlacement, asked: Mapping[str, int]) -> bool:
         known = self._admitted.get(key)
         if known is None:
-            groups = self.groups.of(pod)
-            known = _work(pod) * len(groups) > _MOST_WORK or any(
+            known = self._too_much(pod, asked) or any(
                 admits(pod, alike.node)
                 and any(lacking(asked, room) is None for room, _ in alike.rooms.values())
-                for alike in groups
+                for alike in self.groups.of(pod)
             )
             self._admitted.put(key, known)
         return known
+
+    def _too_much(self, pod: PodPlacement, asked: Mapping[str, int]) -> bool:
+        much = work(pod)
+        if much + len(asked) > _MOST_ASKED:
+            return True
+        groups = self.groups.of(pod)
+        rooms = sum(len(alike.rooms) for alike in groups)
+        return much * len(groups) + len(asked) * rooms > _MOST_WORK
 
     def _why(
         self,
@@ -104,12 +112,6 @@ class Prospects:
         came = not ours and not self._some(_key(own, asked), own, asked)
         begin = f"0 of {len(self.groups)} nodes{' as the pod came' if came else ''}: "
         return cut(begin + found.text, LIMIT)
-
-
-def _work(pod: PodPlacement) -> int:
-    """How much there is to look at on a node, at most."""
-    terms = pod.required or ()
-    return 1 + len(pod.node_selector) + sum(1 + len(t.get("matchExpressions") or ()) for t in terms)
 
 
 def _behind_gates(spec: JsonObject, placement: PodPlacement) -> PodPlacement:

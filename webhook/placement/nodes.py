@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import JsonObject, Requirement, Taint, Term
 
+_PARTS: Final = ("matchExpressions", "matchFields")
+# So many values are compared while one requirement is looked up.
+_VALUES_AT_ONCE: Final = 16
 # What a cordon stands for, whether the node controller has written it as a taint yet or not.
 CORDON: Final[Taint] = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
@@ -168,6 +171,15 @@ def admits(pod: PodPlacement, node: Node) -> bool:
     if pod.required is not None and not node_affinity.holds(pod.required, labels, node.name):
         return False
     return excluding(pod, node) is None
+
+
+def work(pod: PodPlacement) -> int:
+    """How much of the pod there is to hold against one node, at most: its author chooses that."""
+    terms = pod.required or ()
+    asked = [r for term in terms for part in _PARTS for r in term.get(part) or ()]
+    values = sum(len(r.get("values") or ()) for r in asked)
+    counted = len(pod.node_selector) + len(pod.tolerations) + len(terms) + len(asked)
+    return 1 + counted + values // _VALUES_AT_ONCE
 
 
 def _selector(pod: PodPlacement, node: Node) -> Obstacle | None:

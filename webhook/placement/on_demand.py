@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook import names
 from webhook.placement import label_values, node_affinity
+from webhook.placement.nodes import work
 from webhook.placement.tolerations import passing, untolerated
 
 if TYPE_CHECKING:
@@ -25,8 +26,9 @@ _WELL_KNOWN: Final = (
     names.OS_LABEL,
     "kubernetes.io/arch",
 )
-# Looks at a term beside a shape; where there would be more, it is taken that one can be met.
-_MOST_LOOKS: Final = 10_000
+# Looks at a requirement beside a shape, for one class; where there would be more, it is taken that
+# all can be met.
+_MOST_LOOKS: Final = 30_000
 
 
 class _Model(NamedTuple):
@@ -51,7 +53,7 @@ def makers(pod: PodPlacement, classes: Iterable[CapacityClass], groups: NodeGrou
 def _could(pod: PodPlacement, capacity: CapacityClass, groups: NodeGroups) -> bool:
     inside = capacity.inside
     alike = groups.of(pod, capacity.keys)
-    if len(alike) * len(inside) * len(pod.required or (0,)) > _MOST_LOOKS:
+    if len(alike) * len(inside) * work(pod) > _MOST_LOOKS:
         return True
     there = [
         _Model(each.node.labels, [taint for taint in each.node.taints if not passing(taint)])
@@ -83,7 +85,8 @@ def _asked(pod: PodPlacement, shape: Term) -> Iterator[Mapping[str, Sequence[Req
     for term in [{}] if pod.required is None else pod.required:
         if pod.required is not None and node_affinity.is_empty(term):
             continue
-        joined = node_affinity.both(shape, term)
+        # In this order: what comes second is looked up in the first, and an author's may be long.
+        joined = node_affinity.both(term, shape)
         if joined.get("matchFields") or node_affinity.contradiction(joined, pod.node_selector):
             # A node that is made has a name that nobody knows yet.
             continue
