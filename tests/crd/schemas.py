@@ -21,6 +21,30 @@ def nodes(node: Any, path: str = "") -> Iterator[tuple[str, Json]]:
             yield from nodes(node[key], f"{path}[]")
 
 
+def keys_of_lists(schema: Json) -> dict[str, list[str]]:
+    """The keys of lists that are mappings, by the name of the field that is one."""
+    return {
+        path.rpartition(".")[2]: node["x-kubernetes-list-map-keys"]
+        for path, node in nodes(schema)
+        if node.get("x-kubernetes-list-type") == "map"
+    }
+
+
+def opaque(schema: Json) -> set[str]:
+    """The paths at which unknown fields are let be."""
+    field = "x-kubernetes-preserve-unknown-fields"
+    return {path for path, node in nodes(schema) if field in node}
+
+
+def rules_of(schema: Json) -> set[str]:
+    """Every rule that stands in it."""
+    return {
+        rule["rule"]
+        for _, node in nodes(schema)
+        for rule in node.get("x-kubernetes-validations", ())
+    }
+
+
 def carried(definition: Json) -> int:
     """How many bytes `kubectl apply` keeps of it in an annotation."""
     return len(json.dumps(definition, separators=(",", ":"), ensure_ascii=False).encode())

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.crd.schemas import MOST_BYTES, carried, nodes
+from tests.crd.schemas import MOST_BYTES, carried, keys_of_lists, nodes, opaque, rules_of
 from webhook import names
 from webhook.placement.schema.placement import Defaults, Wishes
 from webhook.policy.crd import RESOURCES, custom_resource_definitions
@@ -97,13 +97,7 @@ def test_what_holds_without_a_word_stands_in_the_object() -> None:
 @each_kind
 def test_only_the_status_is_open(kind: str) -> None:
     """A newer controller may report more; what a person writes is judged to the last field."""
-    opaque = {
-        path
-        for path, node in nodes(schema_of(kind))
-        if "x-kubernetes-preserve-unknown-fields" in node
-    }
-
-    assert opaque == {".status"}
+    assert opaque(schema_of(kind)) == {".status"}
 
 
 @each_kind
@@ -125,12 +119,7 @@ def test_lists_and_mappings_that_rules_look_into_have_a_limit(kind: str) -> None
 
 def test_lists_that_are_mappings_have_their_keys() -> None:
     """So that the API server refuses two of one key, and merges server-side applies by it."""
-    keys = {
-        path.rpartition(".")[2]: node["x-kubernetes-list-map-keys"]
-        for kind in KNOWN
-        for path, node in nodes(schema_of(kind))
-        if node.get("x-kubernetes-list-type") == "map"
-    }
+    keys = {field: keys for kind in KNOWN for field, keys in keys_of_lists(schema_of(kind)).items()}
 
     assert keys == {
         "capacity": ["class"],
@@ -143,12 +132,7 @@ def test_lists_that_are_mappings_have_their_keys() -> None:
 
 def test_every_rule_of_the_table_stands_in_a_schema() -> None:
     """A rule that is listed under a class that is not there would be no rule."""
-    written = {
-        rule["rule"]
-        for kind in KNOWN
-        for _, node in nodes(schema_of(kind))
-        for rule in node.get("x-kubernetes-validations", ())
-    }
+    written = {rule for kind in KNOWN for rule in rules_of(schema_of(kind))}
 
     assert written == {rule.rule for rules in RULES.values() for rule in rules}
 

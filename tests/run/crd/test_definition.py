@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from tests.crd.schemas import MOST_BYTES, carried, nodes
+from tests.crd.schemas import MOST_BYTES, carried, keys_of_lists, nodes, opaque, rules_of
 from webhook.run.crd import NAME, custom_resource_definition
 from webhook.run.crd.run_rules import RULES
 from webhook.run.json_schema import raw
@@ -73,14 +73,12 @@ def test_the_models_defaults_are_the_api_servers() -> None:
 
 def test_templates_are_opaque_and_nothing_else_is() -> None:
     """Unknown fields of a Run are refused or dropped; those of a pod are the pod's."""
-    opaque = {
-        path for path, node in nodes(SCHEMA) if "x-kubernetes-preserve-unknown-fields" in node
-    }
+    found = opaque(SCHEMA)
 
     templates = (".spec.template", ".spec.replicas[].template")
-    assert opaque == {f"{path}.{part}" for path in templates for part in ("metadata", "spec")}
+    assert found == {f"{path}.{part}" for path in templates for part in ("metadata", "spec")}
     # With a type, a rule that compares two of them would not see one key changed for another.
-    assert all("type" not in at(path) for path in opaque)
+    assert all("type" not in at(path) for path in found)
 
 
 def test_quantities_are_numbers_or_text() -> None:
@@ -93,13 +91,7 @@ def test_quantities_are_numbers_or_text() -> None:
 
 def test_lists_that_are_mappings_have_their_keys() -> None:
     """So that the API server refuses two of one key, and merges server-side applies by it."""
-    keys = {
-        path.rpartition(".")[2]: node["x-kubernetes-list-map-keys"]
-        for path, node in nodes(SCHEMA)
-        if node.get("x-kubernetes-list-type") == "map"
-    }
-
-    assert keys == {
+    assert keys_of_lists(SCHEMA) == {
         "byIndex": ["index"],
         "capacity": ["class"],
         "claims": ["name"],
@@ -125,13 +117,7 @@ def test_lists_of_objects_have_a_limit() -> None:
 
 def test_every_rule_of_the_table_stands_in_the_schema() -> None:
     """A rule that is listed under a class that is not there would be no rule."""
-    written = {
-        rule["rule"]
-        for _, node in nodes(SCHEMA)
-        for rule in node.get("x-kubernetes-validations", ())
-    }
-
-    assert written == {rule.rule for rules in RULES.values() for rule in rules}
+    assert rules_of(SCHEMA) == {rule.rule for rules in RULES.values() for rule in rules}
 
 
 def test_every_message_says_the_cure() -> None:
