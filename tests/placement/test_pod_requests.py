@@ -68,6 +68,20 @@ def test_a_pods_limit_counts_where_nobody_requests() -> None:
     assert requests(spec) == {"cpu": 1000, "memory": 10**9}
 
 
+def test_a_sum_is_as_wide_as_the_schedulers() -> None:
+    """64 bits: whoever remembers what was asked need not hold more."""
+    spec = {"containers": [container(cpu="9E", memory="9E")] * 3}
+    assert requests(spec) == {"cpu": 2**63 - 1, "memory": 2**63 - 1}
+
+
+def test_a_number_is_as_good_as_its_text() -> None:
+    """The API server takes both, and YAML makes a number of what has no quotes."""
+    assert requests({"containers": [{"resources": {"requests": {"cpu": 0.5, "memory": 1e9}}}]}) == {
+        "cpu": 500,
+        "memory": 10**9,
+    }
+
+
 def test_overhead_comes_on_top() -> None:
     """That of the RuntimeClass, which the API server writes into the pod."""
     spec = {"containers": [container(cpu="1")], "overhead": {"cpu": "250m", "memory": "64Mi"}}

@@ -54,6 +54,7 @@ def test_a_quantity_is_its_number_times_its_suffix(
         ("memory", "5.", 5),
         ("memory", "1e4000", 2**63 - 1),
         ("memory", "1e-4000", 1),
+        ("cpu", "9E", 2**63 - 1),
     ],
 )
 def test_cpu_counts_in_thousandths_and_all_else_in_units(

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import JsonObject, Requirement, Taint, Term
 
-_PARTS: Final = ("matchExpressions", "matchFields")
 # So many values are compared while one requirement is looked up.
 _VALUES_AT_ONCE: Final = 16
 # What a cordon stands for, whether the node controller has written it as a taint yet or not.
@@ -176,7 +175,8 @@ def admits(pod: PodPlacement, node: Node) -> bool:
 def work(pod: PodPlacement) -> int:
     """How much of the pod there is to hold against one node, at most: its author chooses that."""
     terms = pod.required or ()
-    asked = [r for term in terms for part in _PARTS for r in term.get(part) or ()]
+    asked = [r for term in terms for r in term.get("matchExpressions") or ()]
+    asked += [r for term in terms for r in term.get("matchFields") or ()]
     values = sum(len(r.get("values") or ()) for r in asked)
     counted = len(pod.node_selector) + len(pod.tolerations) + len(terms) + len(asked)
     return 1 + counted + values // _VALUES_AT_ONCE

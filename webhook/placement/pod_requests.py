@@ -74,7 +74,7 @@ def _amounts(given: object) -> _Amounts:
     result: _Amounts = {}
     if isinstance(given, dict):
         for name, text in given.items():
-            if isinstance(text, str | int):
+            if isinstance(text, str | int | float):
                 try:
                     result[name] = nanos(text)
                 except InvalidQuantity:

@@ -37,7 +37,7 @@ class InvalidQuantity(ValueError):
     """Not the text of a quantity."""
 
 
-def nanos(text: str | int) -> int:
+def nanos(text: str | float) -> int:
     """A quantity in thousandths of a millionth, the finest that the API server keeps.
 
     What is finer is rounded up, and what is more than 2^63-1 is that many, as the API server does
@@ -75,9 +75,10 @@ def _nanos(text: str) -> int:
 def counted(resource: str, nano: int) -> int:
     """An amount in nanos as the scheduler compares it: cpu in thousandths, others in units.
 
-    Rounded up, as Quantity.MilliValue and Quantity.Value are (framework.Resource.Add).
+    Rounded up, as Quantity.MilliValue and Quantity.Value are (framework.Resource.Add), which are
+    64 bits wide.
     """
-    return -(-nano // (_MILLION if resource == CPU else _NANOS))
+    return min(-(-nano // (_MILLION if resource == CPU else _NANOS)), _MOST)
 
 
 def amount(resource: str, text: str | int) -> int:
