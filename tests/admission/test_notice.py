@@ -69,10 +69,14 @@ def test_a_pod_that_asks_for_what_there_is_not_tells_what_to_change() -> None:
 
 @pytest.mark.parametrize(
     "owner",
-    [{}, {"controller": True}, {**JOB, "uid": ""}, {**JOB, "name": 1}, "Job", None],
+    [
+        *({}, {"controller": True}, {**JOB, "uid": ""}, {**JOB, "name": 1}, "Job", None),
+        *({**JOB, part: "x" * 10**6} for part in ("apiVersion", "kind", "name", "uid")),
+        {**JOB, "name": "train\x1b[2J"},
+    ],
 )
 def test_what_is_no_owner_reference_is_nobody(owner: object) -> None:
-    """Pods of any shape come here."""
+    """Pods of any shape come here, and an Event would carry what their authors made up."""
     assert owner_of(owned(owner)) is None
 
 

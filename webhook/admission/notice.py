@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 REJECTED: Final = "PlacementRejected"
 NO_NODE: Final = "NoNode"
 _PREFIX: Final = "fairlead: "
+# An API group, a slash and a version; names and kinds are shorter.
+_LONGEST_PART: Final = 253 + 1 + 63
 # What of the reason is quoted, so that the cure is not cut off.
 _QUOTED: Final = 700
 
@@ -39,9 +41,14 @@ def owner_of(pod: JsonObject) -> Owner | None:
     for each in owners if isinstance(owners, list) else ():
         if isinstance(each, dict) and each.get("controller") is True:
             found = [each.get(key) for key in ("apiVersion", "kind", "name", "uid")]
-            texts = [text for text in found if isinstance(text, str) and text]
+            texts = [text for text in found if isinstance(text, str) and _may_be_said(text)]
             return Owner(*texts) if len(texts) == len(found) else None
     return None
+
+
+def _may_be_said(text: str) -> bool:
+    # Nobody has checked it so far, and all of it would go into an Event.
+    return 0 < len(text) <= _LONGEST_PART and text.isprintable()
 
 
 def of_rejection(pod: JsonObject, namespace: str, decision: Decision) -> Notice | None:
