@@ -88,15 +88,15 @@ def the_hash(policies: Sequence[Json] = POLICIES) -> str:
     return load_objects(objects).policies.hash[:HASH_LENGTH]
 
 
-def metrics(digest: str, **decided: int) -> str:
-    """What a replica says."""
+def metrics(digest: str, *, began: int = 1793606400, **decided: int) -> str:
+    """What a replica says that began then, in seconds since 1970."""
     counts = [
         f'fairlead_decisions_total{{policy="{name}",result="placed"}} {count}'
         for name, count in decided.items()
     ]
     lines = [
         f'fairlead_policy_set_info{{hash="{digest}"}} 1',
-        "process_start_time_seconds 1793606400",
+        f"process_start_time_seconds {began}",
         *counts,
     ]
     return "\n".join(lines) + "\n"
@@ -180,6 +180,18 @@ def test_policies_are_listed_in_the_order_in_which_they_win(tmp_path: Path) -> N
     ]
 
 
+def test_who_serves_something_else_is_told_and_where_there_is_no_policy(tmp_path: Path) -> None:
+    """Of one replica or of several; and where policies may be, if not in the cluster."""
+    other = "0123456789abcdef"
+    (first, *_) = text.listed(gathered(tmp_path, {"r-0": metrics(other)}))
+    assert "; 1 replica of the webhook, which serves another: " in click.unstyle(first)
+    some = {"r-0": metrics(other), "r-1": metrics(the_hash())}
+    (first, *_) = text.listed(gathered(tmp_path, some))
+    assert "; 2 replicas of the webhook, not all of which serve it: " in click.unstyle(first)
+    (*_, last) = text.listed(gathered(tmp_path, policies=()))
+    assert last.startswith("There is no policy. ")
+
+
 def test_a_policys_pods_are_those_that_it_touched_and_those_that_it_would(tmp_path: Path) -> None:
     """By stamp and by a match now; a policy that is gone still has those that it touched."""
     found = gathered(tmp_path)
@@ -205,6 +217,20 @@ def test_what_never_matched_is_told_with_the_time_since_when_that_is_known(tmp_p
     assert said == ("1 of 3 policies matched nothing that is known, since 2026-11-02T08:00:00Z:")
     (unknown, *_) = text.never(gathered(tmp_path))
     assert unknown.endswith("but what was before is not known:")
+
+
+def test_what_never_matched_is_known_since_the_last_replica_began(tmp_path: Path) -> None:
+    """One that ended before may have counted what nobody knows any more."""
+    replicas = {"r-0": metrics(the_hash()), "r-1": metrics(the_hash(), began=1793692800)}
+    (said, *_) = text.never(gathered(tmp_path, replicas))
+    assert "since 2026-11-03T08:00:00Z:" in said
+
+
+def test_a_replica_that_answers_with_no_metrics_is_told_of(tmp_path: Path) -> None:
+    """A proxy's page, say: the policies are shown all the same."""
+    found = gathered(tmp_path, {"r-0": 'fairlead_decisions_total{policy="a'})
+    assert "what r-0 says at /metrics cannot be read" in found.notes[0]
+    assert len(summary.rows(found)) == 3
 
 
 def test_the_cluster_and_a_folder_are_not_one_set(tmp_path: Path) -> None:

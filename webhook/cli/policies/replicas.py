@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class Said(NamedTuple):
     """What replicas say; `served` is None if they could not be asked, and `note` says why.
 
-    `since` is when the first of them began: what is not in `counts` never matched since then.
+    `since` is when the last of them began: what is not in `counts` never matched since then. Those
+    that ended before took their counts with them. Empty if one does not say when it began.
     """
 
     served: Sequence[Served] | None
@@ -38,13 +39,18 @@ class Said(NamedTuple):
 
 async def ask(client: Client) -> Said:
     """What each replica says at this moment."""
+    reports = {}
     try:
-        texts = await read_by_replica(client)
+        for name, text in (await read_by_replica(client)).items():
+            reports[name] = report_of(text)
     except ClusterError as error:
         return Said(None, {}, note=str(error))
-    reports = {name: report_of(text) for name, text in texts.items()}
+    except ValueError as error:
+        why = f"what {name} says at /metrics cannot be read ({error}): fairlead doctor"
+        return Said(None, {}, note=why)
     served = [Served(name, report.hash) for name, report in sorted(reports.items())]
-    since = min((_began(each) for each in reports.values()), default="")
+    began = [_began(each) for each in reports.values()]
+    since = max(began, default="") if all(began) else ""
     return Said(served, _sums(reports.values(), since), since)
 
 
