@@ -38,6 +38,13 @@ def test_the_audit_log_tells_pods_and_messages(tmp_path: Path) -> None:
     assert " ".join(lines[lines.index("strict in research (mnist-0):") + 1 :]) == REFUSED
 
 
+def test_no_answer_is_no_rejection(tmp_path: Path) -> None:
+    """A job that goes by the exit code can tell one from the other."""
+    nowhere = tmp_path / "kubeconfig"
+    result = CliRunner().invoke(command, ["--kubeconfig", str(nowhere)])
+    assert (result.exit_code, result.stderr.startswith("error: ")) == (2, True), result.output
+
+
 def test_metrics_of_all_replicas_are_one_sum(tmp_path: Path) -> None:
     """As JSON, for a job that goes by it; nobody would have been rejected."""
     files = []

@@ -282,7 +282,7 @@ def test_files_and_objects_of_a_cluster_are_not_mixed(files: Files) -> None:
         (("pod", "p", "-f", source), "not both"),
         ((), "which pods?"),
         (("-f", source), "-f wants --policies"),
-        (("p",), "as in `pod p`"),
+        (("p",), "p: want a kind and a name"),
     ):
         result = files.run(*arguments)
         assert (result.exit_code, said in result.output) == (2, True), result.output

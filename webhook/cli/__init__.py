@@ -8,7 +8,7 @@ from pathlib import PurePath
 import click
 
 import webhook
-from webhook.cli.harmless import harmless
+from webhook.cli.failing import fail
 from webhook.cli.lazy import LazyGroup
 from webhook.errors import FairleadError
 
@@ -16,7 +16,7 @@ from webhook.errors import FairleadError
 COMMANDS = {
     "audit": "What policies under Audit would have done, by namespace.",
     "certs": "The webhook's certificates: how they are, and new ones.",
-    "check": "Validate policy files; with nodes, find policies that leave none.",
+    "check": "Validate policies; with nodes, find those that leave none.",
     "completion": "Print the shell code that completes this command.",
     "controller": "Run the controller of Runs.",
     "demo": "Show the webhook at work, with or without a cluster.",
@@ -24,7 +24,7 @@ COMMANDS = {
     "disable": "Send no pods to the webhook for a time.",
     "doctor": "What is wrong with an installation, and what to do.",
     "enable": "Send pods to the webhook again.",
-    "exceptions": "Which exceptions are in force, until when, and what they let pass.",
+    "exceptions": "Which exceptions are in force, until when, and who passed.",
     "explain": "Why a pod gets what it gets, policy by policy and field by field.",
     "export": "Print policies in a form that needs no webhook.",
     "guard": "Print admission policies that hold what the webhook alone cannot.",
@@ -76,6 +76,4 @@ def main() -> None:
             complete_var="_FAIRLEAD_COMPLETE",
         )
     except FairleadError as error:
-        click.secho("error: ", fg="red", bold=True, nl=False, err=True)
-        click.echo(harmless(str(error)), err=True)
-        sys.exit(1)
+        fail(error, 1)

@@ -63,19 +63,24 @@ def command(
     \b
     Exit codes:
       0  no pod would have been rejected
-      1  some would have been, or the cluster did not answer
-      2  wrong usage
+      1  some would have been
+      2  wrong usage, a file that cannot be read, or the cluster did not answer
     """
     import json
 
     from webhook.audited.tally import tally
     from webhook.cli.audit_text import document, lines
+    from webhook.cli.failing import fail
+    from webhook.errors import FairleadError
 
     if logs and metrics:
         raise click.UsageError("give --audit-log or --metrics: both count the same pods")
-    records = list(_from_files(logs, metrics))
-    if not logs and not metrics:
-        records = asyncio.run(_from_cluster(kubeconfig, context))
+    try:
+        records = list(_from_files(logs, metrics))
+        if not logs and not metrics:
+            records = asyncio.run(_from_cluster(kubeconfig, context))
+    except FairleadError as error:
+        fail(error, 2)
     rows = tally(records)
     if output == "json":
         click.echo(json.dumps(document(rows), indent=2, ensure_ascii=False))

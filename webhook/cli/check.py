@@ -45,11 +45,11 @@ def command(
     context: str,
     output: str,
 ) -> None:
-    """Validate policies and capacity classes: those of files, or those that a cluster has.
+    """Validate policies, capacity classes and exceptions: of files, or those that a cluster has.
 
     A PATH is a file, a folder with all folders in it, or - for standard input; all of them
     together are one set. Every error is named at once, with file, line, column and field. The word
-    `cluster` in the place of PATH means the policies that are objects of the cluster.
+    `cluster` in the place of PATH means those that are objects of the cluster.
 
     With --nodes, also names the policies that leave no node, or that tolerate none of the taints
     of the nodes that they choose, and the classes of which there is no node.

@@ -157,8 +157,8 @@ def command(
     Several may run: one leads, the others watch and take over when it goes. It stops after SIGTERM
     or SIGINT, gives the Lease back, and exits with code 0; what it was doing the next one goes on
     with. Pods are placed by the admission webhook (`fairlead serve`), as any other's are. With
-    --certificates it keeps the certificates of that webhook too, while it leads. Of policies and
-    capacity classes that are objects of the cluster it writes the status.
+    --certificates it keeps the certificates of that webhook too, while it leads. Of policies,
+    capacity classes and exceptions that are objects of the cluster it writes the status.
 
     \b
     In a cluster:

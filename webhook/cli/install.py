@@ -108,7 +108,6 @@ def command(
     upgrades: what differs is changed, nothing that is not Fairlead's is taken away, and a webhook
     that was disabled is enabled.
 
-    \b
     Policies are objects of the cluster. One that somebody has changed stays as it is, and so do
     all that are not of this installation. Where the webhook took its policies from the ConfigMap
     until now, they become objects first, every one as it is; if that cannot be, nothing is changed.

@@ -15,8 +15,8 @@ def policy_status_options(function: Callable[..., None]) -> Callable[..., None]:
     status = click.option(
         "--policy-status/--no-policy-status",
         default=None,
-        help="Write the status of the cluster's policies and capacity classes. Default: yes, "
-        "unless --namespace is given, for only one controller may.",
+        help="Write the status of the cluster's policies, capacity classes and exceptions. "
+        "Default: yes, unless --namespace is given, for only one controller may.",
     )
     interval = click.option(
         "--policy-status-interval",

@@ -70,8 +70,9 @@ def command() -> None:
     "--policies-from-cluster",
     "from_cluster",
     is_flag=True,
-    help="Run the webhook over the sandbox's own PlacementPolicies and CapacityClasses, which it "
-    "judges when they are written; those of --policies are there at the start.",
+    help="Run the webhook over the sandbox's own PlacementPolicies, CapacityClasses and "
+    "PlacementExceptions, which it judges when they are written; those of --policies are there at "
+    "the start.",
 )
 @click.option(
     "--nodes",

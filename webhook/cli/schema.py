@@ -15,7 +15,11 @@ _CRD: Final = "crd"
 
 @click.command("schema")
 @click.argument(
-    "kind", type=click.Choice([*_KINDS, _ALL, _RUN, _CRD]), default=_ALL, required=False
+    "kind",
+    metavar="[KIND]",
+    type=click.Choice([*_KINDS, _ALL, _RUN, _CRD]),
+    default=_ALL,
+    required=False,
 )
 @click.argument("of", metavar="[OF]", type=click.Choice([_RUN, *_KINDS]), required=False)
 @click.option(
@@ -28,9 +32,10 @@ def command(kind: str, of: str | None, output: str | None) -> None:
     """Print the JSON Schema of policy documents or Runs, or the definitions for a cluster (CRDs).
 
     An editor with a YAML language server checks a file, and completes it, while you write: put the
-    schema beside your policies and name it in the file's first line. `all` is for the documents
-    of policies, of whichever kind. `crd` prints the definitions of Runs, policies, capacity
-    classes and exceptions; `crd OF` that of one kind: run, placementpolicy, capacityclass or
+    schema beside your policies and name it in the file's first line. KIND is placementpolicy,
+    capacityclass, placementexception, run, or `all` (the default), which is for the documents of
+    policies, of whichever kind. `crd` prints the definitions of Runs, policies, capacity classes
+    and exceptions; `crd OF` that of one kind: run, placementpolicy, capacityclass or
     placementexception.
 
     \b

@@ -39,7 +39,8 @@ _OPTIONS: Final = (
     click.option(
         "--policies-from-cluster",
         is_flag=True,
-        help="Instead: watch the cluster's PlacementPolicies and CapacityClasses.",
+        help="Instead: watch the cluster's PlacementPolicies, CapacityClasses and "
+        "PlacementExceptions.",
     ),
     click.option(
         "--kubeconfig",

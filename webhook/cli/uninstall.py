@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 @click.option(
     "--delete-policies",
     is_flag=True,
-    help="Also delete the definitions of policies and capacity classes, and with them all of these "
-    "that are objects of the cluster.",
+    help="Also delete the definitions of policies, capacity classes and exceptions, and with them "
+    "all of these that are objects of the cluster.",
 )
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.option(
@@ -54,9 +54,10 @@ def command(
     The webhook configurations go first, and nothing else before the API server has forgotten them:
     no pod is refused on the way, and no policy. Then all objects of the manifests, the
     certificates' Secrets and the namespace, unless something of somebody else's is in it. Runs and
-    their definition stay, with --delete-runs they go; so do policies and classes, with --delete-
-    policies. Pods keep their placement. Policies in a ConfigMap, where they are files, go too:
-    `kubectl -n fairlead-system get configmap fairlead-policies -o yaml` saves them.
+    their definition stay, with --delete-runs they go; policies, classes and exceptions stay, with
+    --delete-policies they go. Pods keep their placement. Policies in a ConfigMap, where they are
+    files, go in any case: `kubectl -n fairlead-system get configmap fairlead-policies -o yaml`
+    saves them.
 
     \b
     Examples:
@@ -91,7 +92,7 @@ async def _run(
         version = await client.get("/version")
         if not yes:
             runs = ", every Run with all that it owns," if delete_runs else ""
-            runs += ", every policy and class in the cluster," if delete_policies else ""
+            runs += ", every policy, class and exception in the cluster," if delete_policies else ""
             click.confirm(
                 f"Delete Fairlead{runs} and the ConfigMap {names.NAMESPACE}/"
                 f"{names.POLICIES_CONFIG_MAP}, if policies are files there "

@@ -109,7 +109,7 @@ def command(
     """
     from webhook.cli.diff.question import Question
     from webhook.cli.diff.sets import Source
-    from webhook.cli.harmless import harmless
+    from webhook.cli.failing import fail
     from webhook.errors import FairleadError
 
     question = Question(
@@ -133,9 +133,7 @@ def command(
     try:
         outcome = _answer(question)
     except FairleadError as error:
-        click.secho("error: ", fg="red", bold=True, nl=False, err=True)
-        click.echo(harmless(str(error)), err=True)
-        ctx.exit(2)
+        fail(error, 2)
     _print(outcome, output)
     ctx.exit(1 if _fails(outcome.report, fail_on) else 0)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.cli.chosen import ask_cluster
-from webhook.cli.harmless import harmless
+from webhook.cli.failing import fail
 from webhook.cli.live.focus import Focus, check_policy
 from webhook.cli.live.judged import LivePod
 from webhook.errors import FairleadError
@@ -25,9 +25,7 @@ def answered(chosen: Chosen, focus: Focus = _NOTHING) -> Answers:
         answers = ask_cluster(chosen)
         check_policy(focus, answers.policies, _stamped(answers))
     except FairleadError as error:
-        click.secho("error: ", fg="red", bold=True, nl=False, err=True)
-        click.echo(harmless(str(error)), err=True)
-        click.get_current_context().exit(2)
+        fail(error, 2)
     for note in answers.notes:
         click.secho("note: ", fg="yellow", bold=True, nl=False, err=True)
         click.echo(note, err=True)

@@ -89,7 +89,7 @@ def command(
          one; the policies are no set
       2  wrong usage, no such policy, or the cluster did not answer
     """
-    from webhook.cli.harmless import harmless
+    from webhook.cli.failing import fail
     from webhook.errors import FairleadError
 
     if sum((pods, never_matched, replicas)) > 1:
@@ -105,9 +105,7 @@ def command(
         )
         code = _tell(gathered, name, output, never=never_matched, replicas=replicas)
     except FairleadError as error:
-        click.secho("error: ", fg="red", bold=True, nl=False, err=True)
-        click.echo(harmless(str(error)), err=True)
-        ctx.exit(2)
+        fail(error, 2)
     ctx.exit(code)
 
 

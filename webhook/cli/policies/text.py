@@ -25,6 +25,9 @@ def listed(gathered: Gathered) -> Iterator[str]:
     found = summary.rows(gathered)
     yield f"{_set(gathered)}; {_served(gathered)}"
     yield ""
+    if not found:
+        yield "There is no policy. Where the webhook serves files, name them: --policies PATH"
+        return
     yield from _table(found)
     for row in found:
         if row.accepted:

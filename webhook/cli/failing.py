@@ -1,0 +1,20 @@
+"""An error that ends a command, told on stderr as every command tells it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from webhook.cli.harmless import harmless
+
+if TYPE_CHECKING:
+    from webhook.errors import FairleadError
+
+
+def fail(error: FairleadError, code: int) -> NoReturn:
+    """Tell the error, and end with this exit code."""
+    click.secho("error: ", fg="red", bold=True, nl=False, err=True)
+    click.echo(harmless(str(error)), err=True)
+    sys.exit(code)
