@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from webhook import names
 from webhook.admission.arrival import Cluster
 from webhook.cli.cluster_file import read_cluster_file
 from webhook.cli.objects import counted, read_objects
@@ -162,8 +161,7 @@ def _refuse_runs(objects: Sequence[Object]) -> None:
         f"{each.place()}: {each.title}: `fairlead run preview -f {each.file}` shows its pods, and "
         "who places them; leave it out here"
         for each in objects
-        if each.kind == names.RUN_KIND
-        and str(each.value.get("apiVersion")).startswith(names.PREFIX)
+        if each.is_own_run
     ]
     if problems:
         raise UnreadableInput(problems)

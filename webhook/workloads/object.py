@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from webhook import names
 from webhook.policy import nodes
 
 if TYPE_CHECKING:
@@ -27,6 +28,12 @@ class Object:
     def kind(self) -> str:
         """What it is: Job."""
         return str(self.value["kind"])
+
+    @property
+    def is_own_run(self) -> bool:
+        """Whether it is a Run of ours, whose pods no one template makes."""
+        version = str(self.value.get("apiVersion"))
+        return self.kind == names.RUN_KIND and version.startswith(names.PREFIX)
 
     @property
     def metadata(self) -> JsonObject:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.cli.diff.gathered import Facts, Planned, Pods, Template
-from webhook.cli.diff.pods_in_files import is_run
 from webhook.cli.diff.runs import plan_of
 from webhook.cli.diff.workload_kinds import listed_kinds
 from webhook.cli.offline import default_priority_class, labels_of, namespaces_among
@@ -76,7 +75,7 @@ async def read_pods(client: Client, namespace: str, known: Mapping[str, Mapping[
     for each in workloads:
         if _is_over(each.value) or _owner(each) in uids:
             continue
-        if not is_run(each):
+        if not each.is_own_run:
             makers += _templates([each], live=False)
             continue
         try:

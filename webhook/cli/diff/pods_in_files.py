@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook import names
 from webhook.cli.cluster_file import read_cluster_file
 from webhook.cli.diff.gathered import Facts, Planned, Pods, Template
 from webhook.cli.diff.runs import plan_of
@@ -29,7 +28,7 @@ def read_pods(objects: Sequence[Object], paths: Sequence[Path], namespace: str) 
     problems: list[str] = []
     for each in objects:
         within = each.namespace or namespace
-        if not is_run(each):
+        if not each.is_own_run:
             makers += [Template(template, within) for template in pod_templates(each)]
             continue
         try:
@@ -43,12 +42,6 @@ def read_pods(objects: Sequence[Object], paths: Sequence[Path], namespace: str) 
         where = ", ".join(map(str, paths))
         raise UnreadableInput([f"{where}: no object that makes pods in there, {there}"])
     return Pods(makers)
-
-
-def is_run(each: Object) -> bool:
-    """Whether it is a Run of ours."""
-    version = str(each.value.get("apiVersion"))
-    return each.kind == names.RUN_KIND and version.startswith(names.PREFIX)
 
 
 def read_facts(

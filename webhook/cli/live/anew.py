@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from webhook.cli.live.drawn import is_run
 from webhook.cli.live.judged import LivePod
 from webhook.cli.offline import Offline
 from webhook.workloads.template import PodTemplate
@@ -26,7 +25,7 @@ def anew(answers: Answers, *, whole: bool) -> Offline:
             objects.append(each.origin.pod)
             templates.append(PodTemplate(each.origin.pod, ()))
             continue
-        if whole and is_run(each.source):
+        if whole and each.source.is_own_run:
             name, namespace = each.source.name, each.source.namespace
             raise click.UsageError(
                 f"a Run has no pod in its text: kubectl get run {name} -n {namespace} -o yaml | "

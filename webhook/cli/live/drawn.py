@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook import names
 from webhook.cli.diff.runs import plan_of
 from webhook.cli.run.previewed import pod_of
 from webhook.workloads.find import pod_templates
@@ -22,15 +21,9 @@ _REPLICAS = ("spec", "replicas")
 
 def templates_of(source: Object) -> list[PodTemplate]:
     """Its templates, in order; none if it makes no pods. Raises InvalidRun."""
-    if not is_run(source):
+    if not source.is_own_run:
         return pod_templates(source)
     return list(_of_run(source, plan_of(source.value, source.namespace)))
-
-
-def is_run(source: Object) -> bool:
-    """Whether it is a Run of ours."""
-    version = str(source.value.get("apiVersion"))
-    return source.kind == names.RUN_KIND and version.startswith(names.PREFIX)
 
 
 def _of_run(source: Object, plan: Plan) -> Iterator[PodTemplate]:
