@@ -173,7 +173,10 @@ spec:
 def test_with_policies_pods_of_runs_are_placed(
     sandbox: Command, cache: Path, tmp_path: Path, kubectl_path: Path
 ) -> None:
-    """up --policies runs the webhook beside the control plane, registered and in effect."""
+    """up --policies runs the webhook beside the control plane, registered and in effect.
+
+    It knows the nodes, and warns of a pod that none of them admits.
+    """
     policies = tmp_path / "policies"
     policies.mkdir()
     (policies / "policy.yaml").write_text(POLICIES)
@@ -188,6 +191,12 @@ def test_with_policies_pods_of_runs_are_placed(
     placed, other = (kubectl.json("get", "pod", name) for name in ("placed", "other"))
     assert placed["spec"]["nodeSelector"] == {"cloud.google.com/gke-nodepool": "on-demand"}
     assert "nodeSelector" not in other["spec"]
+    lost = {"spec": {"nodeSelector": {"pool": "typo"}}}
+    asked = ("--labels=fairlead.dev/run=one", "--dry-run=server", f"--overrides={json.dumps(lost)}")
+    while (
+        "pool=typo" not in kubectl.run("run", "lost", "--image=example.invalid/none", *asked).stderr
+    ):
+        pass
 
     again = sandbox("up", "--policies", str(policies / "policy.yaml"))
     assert again.returncode == 1

@@ -127,7 +127,8 @@ def up(
                 plane.api.create(collection, each)
             if wanted:
                 with progress.step("starting the webhook", about=2):
-                    webhook = start_webhook(plane, policies if objects is None else None)
+                    folder = policies if objects is None else None
+                    webhook = start_webhook(plane, folder, options=("--nodes",))
                 versions[webhook.name] = own
                 if objects is not None:
                     options.append(f"--webhook-replica={urlsplit(webhook.health_url).netloc}")
