@@ -45,11 +45,11 @@ def test_a_class_that_no_document_describes_is_an_error_where_it_is_named() -> N
     assert findings(a=SPOT, b=POLICY % ("p", wish), c=rest) == [
         (
             "b.yaml:5:34: spec.overrides.capacity[0].class: "
-            "there is no capacity class 'sopt' (classes: rest, spot)"
+            "there is no capacity class 'sopt' (classes: rest, spot); did you mean 'spot'?"
         ),
         (
             "c.yaml:4:22: spec.complementOf: "
-            "there is no capacity class 'nothing' (classes: rest, spot)"
+            "there is no capacity class 'nothing' (classes: rest, spot); create the class first"
         ),
     ]
 

@@ -90,7 +90,7 @@ def test_a_finding_s_place_is_resource_and_name_with_the_field() -> None:
     assert findings(wrong, unknown) == [
         (
             "placementpolicies/a: spec.overrides.capacity[0].class: "
-            "there is no capacity class 'spot' (classes: none is defined)"
+            "there is no capacity class 'spot' (classes: none is defined); create the class first"
         ),
         (
             "placementpolicies/b: spec.defaults.tolerations[0].operator: "

@@ -154,5 +154,7 @@ def _selected(document: Document) -> Iterator[tuple[str, Path]]:
 
 
 def _unknown(name: str, known: Collection[str]) -> str:
-    there = ", ".join(sorted(known)) or "none is defined"
-    return f"{UNKNOWN_CLASS} {name!r} (classes: {there})"
+    there = sorted(known)
+    told = ", ".join(there) or "none is defined"
+    hint = guess(name, tuple(there)) or "; create the class first"
+    return f"{UNKNOWN_CLASS} {name!r} (classes: {told}){hint}"

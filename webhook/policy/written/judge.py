@@ -76,7 +76,7 @@ class Judge:
         after = self._set(write.after(objects), now)
         errors = added(after.of("error"), before.of("error"))
         if errors:
-            return Judgement(refusals=refusal.lines(write, errors, after.classes))
+            return Judgement(refusals=refusal.lines(write, errors))
         found = added(after.of("warning"), before.of("warning"))
         found += self._together(write, before, after)
         found += without_nodes(write.place, before.documents, after.documents, after.classes, nodes)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook import names
-from webhook.placement.schema.base import guess
 from webhook.policy.checks import UNKNOWN_CLASS
 from webhook.policy.findings import first_few
 from webhook.policy.written.write import Write, called
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from webhook.policy.findings import Finding
 
@@ -19,16 +18,13 @@ _MOST: Final = 20
 _NAMED: Final = 5
 
 
-def lines(write: Write, errors: Sequence[Finding], classes: Collection[str]) -> tuple[str, ...]:
-    """A line for each error; of those who name a class that goes, one for all.
-
-    `classes` are the names of those that there are with the write.
-    """
+def lines(write: Write, errors: Sequence[Finding]) -> tuple[str, ...]:
+    """A line for each error; of those who name a class that goes, one for all."""
     resource, _, name = write.place.partition("/")
     gone = write.new is None and resource == names.CAPACITY_CLASSES
     orphans = [each for each in errors if gone and _misses(each, name)]
     result = [_still_named(name, orphans)] if orphans else []
-    result += [_line(write, each, classes) for each in errors if each not in orphans]
+    result += [_line(write, each) for each in errors if each not in orphans]
     more = len(result) - _MOST
     return (*result[:_MOST], f"and {more} more errors") if more > 0 else tuple(result)
 
@@ -46,10 +42,6 @@ def _still_named(name: str, orphans: Sequence[Finding]) -> str:
     )
 
 
-def _line(write: Write, error: Finding, classes: Collection[str]) -> str:
+def _line(write: Write, error: Finding) -> str:
     where = "" if error.file == write.place else f"{called(error.file)}: "
-    text = f"{where}{error.path}: {error.message}" if error.path else f"{where}{error.message}"
-    if not error.message.startswith(UNKNOWN_CLASS):
-        return text
-    hint = guess(error.about, tuple(sorted(classes)))
-    return f"{text}{hint or '; create the class first'}"
+    return f"{where}{error.path}: {error.message}" if error.path else f"{where}{error.message}"
