@@ -8,12 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from tests.kube.fake_api import Answer, Request, client_of, fake_api
 from webhook import names
+from webhook.cli.live import text
 from webhook.cli.live.asking import ask
 from webhook.cli.live.finding import NoSuchObject
+from webhook.cli.live.focus import Focus
 from webhook.cli.live.judged import LivePod
 from webhook.cli.live.kinds import NoSuchKind
 from webhook.cli.live.question import Answers, LiveWorkload, Question
@@ -68,6 +71,10 @@ JOB = {
         }
     },
 }
+LOOSE: Json = pod("loose")
+LOOSE["metadata"] |= {"labels": {}, "annotations": {}}
+BARE: Json = pod("bare")
+BARE["metadata"]["annotations"] = {}
 CLUSTER: Mapping[str, Any] = {
     "/apis": {
         "groups": [
@@ -85,6 +92,8 @@ CLUSTER: Mapping[str, Any] = {
     "/apis/scheduling.k8s.io/v1/priorityclasses": [],
     "/api/v1/namespaces/ml/pods/solo": pod("solo"),
     "/api/v1/namespaces/ml/pods/made": pod("made", OWNER),
+    "/api/v1/namespaces/ml/pods/loose": LOOSE,
+    "/api/v1/namespaces/ml/pods/bare": BARE,
     "/api/v1/namespaces/ml/pods": [pod("solo"), pod("made", OWNER)],
     "/apis/batch/v1/namespaces/ml/jobs/train": JOB,
 }
@@ -138,6 +147,24 @@ def test_a_maker_that_may_not_be_read_leaves_the_stamp(tmp_path: Path) -> None:
 
 
 JOBS = "/apis/batch/v1/namespaces/ml/jobs"
+
+
+def shown(folder: Path, name: str) -> str:
+    """What is told of a pod, in one line."""
+    lines = text.lines(asked(folder, "pod", name), Focus())
+    return " ".join(click.unstyle(" ".join(lines)).split())
+
+
+def test_a_pod_of_a_run_without_a_stamp_has_a_cure(tmp_path: Path) -> None:
+    """Deleting it is one only where a new pod would be placed."""
+    assert "cure fairlead install; then delete it" in shown(tmp_path, "bare")
+
+
+def test_a_pod_of_no_run_needs_no_cure(tmp_path: Path) -> None:
+    """Nothing is amiss: it has no stamp for good, and a new one would have none."""
+    said = shown(tmp_path, "loose")
+    assert "no stamp it belongs to no run" in said
+    assert "delete it" not in said
 
 
 def test_a_workloads_pods_are_found_by_their_owner(tmp_path: Path) -> None:

@@ -56,4 +56,28 @@ def configuration(
 )
 def test_the_most_likely_reason_is_told(seen: Any, said: str) -> None:
     """Each of them has its own."""
-    assert said in why(POD, {}, seen)
+    assert said in why(POD, {}, seen).reason
+
+
+@pytest.mark.parametrize(
+    ("seen", "first"),
+    [
+        ({}, "fairlead install; "),
+        (configuration("2026-11-22T09:00:00Z"), ""),
+        (
+            configuration(entry={"namespaceSelector": {"matchLabels": {"place": "all"}}}),
+            "label it as the namespaceSelector of fairlead",
+        ),
+        (
+            configuration(entry={"objectSelector": {"matchLabels": {"x": "y"}}}),
+            "fairlead install --source NAME",
+        ),
+        (configuration(**{names.DISABLED_UNTIL: "soon"}), "fairlead enable; "),
+        (configuration(), ""),
+    ],
+)
+def test_the_cure_is_a_new_pod_once_that_would_be_placed(seen: Any, first: str) -> None:
+    """Before that, a new one would have no stamp either."""
+    cure = why(POD, {}, seen).cure
+    assert cure.startswith(first or "delete it")
+    assert "delete it, for its controller to create it again" in cure

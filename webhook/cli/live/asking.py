@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
 
     from webhook.cli.live.question import Question
+    from webhook.cli.live.unstamped import Why
     from webhook.cli.where import Where
     from webhook.kube.client import Client
     from webhook.placement.nodes import Node
@@ -157,7 +158,7 @@ class _Reader:
 
     async def unstamped(
         self, found: Sequence[LivePod | LiveWorkload]
-    ) -> Mapping[tuple[str, str], str]:
+    ) -> Mapping[tuple[str, str], Why]:
         """Why pods have no stamp that should have one, by namespace and name."""
         pods = [
             pod

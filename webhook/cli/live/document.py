@@ -38,7 +38,7 @@ def _workload(found: LiveWorkload, answers: Answers, focus: Focus) -> dict[str, 
 
 
 def _pod(live: LivePod, answers: Answers, focus: Focus) -> dict[str, Any]:
-    key = live.pod.namespace, live.pod.name
+    unstamped = answers.unstamped.get((live.pod.namespace, live.pod.name))
     differences = [each for each in live.differences if not focus or focus.difference(each)]
     return {
         "object": live.pod.title,
@@ -47,7 +47,7 @@ def _pod(live: LivePod, answers: Answers, focus: Focus) -> dict[str, Any]:
         "author": live.origin.said,
         "unsure": [{"policy": policy, "field": field} for policy, field in live.origin.unsure],
         "stamp": live.stamp.whole if live.stamp else None,
-        "unstamped": answers.unstamped.get(key),
+        "unstamped": unstamped.reason if unstamped else None,
         "today": _today(live.today, answers, focus),
         "differences": [each._asdict() for each in differences],
     }

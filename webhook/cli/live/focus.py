@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from webhook.cli.decisions import Replicas
     from webhook.cli.live.judged import Difference, LivePod
     from webhook.cli.live.stamped import Stamp
+    from webhook.cli.live.unstamped import Why
     from webhook.placement.trace import Entry
     from webhook.policy.policy_set import PolicySet
 
@@ -93,7 +94,9 @@ def check_policy(focus: Focus, policies: PolicySet, stamped: Sequence[str]) -> N
     raise NoSuchPolicy(said, focus.policy, known)
 
 
-def of_pod(live: LivePod, policies: PolicySet, focus: Focus, unstamped: str) -> Iterator[Row]:
+def of_pod(
+    live: LivePod, policies: PolicySet, focus: Focus, unstamped: Why | None
+) -> Iterator[Row]:
     """What a live pod has, what its stamp says, and what today's policies would do."""
     yield from _has(live, focus)
     yield from _then(live, policies, focus, unstamped)
@@ -134,9 +137,9 @@ def _has(live: LivePod, focus: Focus) -> Iterator[Row]:
         yield "has", "", f"{focus.field}: nothing"
 
 
-def _then(live: LivePod, policies: PolicySet, focus: Focus, unstamped: str) -> Iterator[Row]:
+def _then(live: LivePod, policies: PolicySet, focus: Focus, unstamped: Why | None) -> Iterator[Row]:
     if live.stamp is None:
-        yield "stamp", "", f"none: {unstamped}" if unstamped else "none"
+        yield "stamp", "", f"none: {unstamped.reason}" if unstamped else "none"
         return
     if live.stamp.left_alone:
         yield "stamp", "", f"left alone: {live.stamp.left_alone}"

@@ -40,8 +40,7 @@ def grouped(pods: Sequence[LivePod], answers: Answers, focus: Focus) -> list[Gro
 
 def _said(live: LivePod, answers: Answers, focus: Focus) -> tuple[str, str]:
     if live.unstamped:
-        reason = answers.unstamped.get((live.pod.namespace, live.pod.name), "")
-        return "no stamp", f": {reason}"
+        return "no stamp", f": {answers.unstamped[live.pod.namespace, live.pod.name].reason}"
     if not live.today.decision.allowed:
         return "rejected", ": today they would be"
     differences = [each for each in live.differences if not focus or focus.difference(each)]

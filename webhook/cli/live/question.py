@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from webhook.admission.arrival import Cluster
     from webhook.cli.decisions import Replicas
     from webhook.cli.live.judged import LivePod
+    from webhook.cli.live.unstamped import Why
     from webhook.cli.live.words import Named
     from webhook.cli.where import Where
     from webhook.placement.nodes import Node
@@ -51,7 +52,7 @@ class LiveWorkload:
 class Answers:
     """What was found. `nodes` is None unless they were asked for; `notes` say what is not known.
 
-    `unstamped` tells of a pod, by namespace and name, why it may have no stamp.
+    `unstamped` tells of a pod of a run that has no stamp, by namespace and name, why that may be.
     """
 
     policies: PolicySet
@@ -60,7 +61,7 @@ class Answers:
     now: datetime
     nodes: Sequence[Node] | None
     found: Sequence[LivePod | LiveWorkload]
-    unstamped: Mapping[tuple[str, str], str]
+    unstamped: Mapping[tuple[str, str], Why]
     notes: Sequence[str]
 
     @property

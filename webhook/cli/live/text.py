@@ -13,7 +13,7 @@ from webhook.cli.live import focus as focusing
 from webhook.cli.live.groups import grouped
 from webhook.cli.live.judged import LivePod
 from webhook.cli.live.makers import controller_of
-from webhook.cli.live.unstamped import CURE
+from webhook.cli.live.unstamped import NO_RUN
 from webhook.cli.live.value_text import field_text
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from webhook.cli.live.focus import Focus, Row
     from webhook.cli.live.judged import Difference
     from webhook.cli.live.question import Answers, LiveWorkload
+    from webhook.cli.live.unstamped import Why
     from webhook.policy.policy_set import PolicySet
 
 _COLOURS: Final = {
@@ -103,10 +104,11 @@ def _title(live: LivePod, today: str) -> str:
     return f"When it was created (set {then}, {same})"
 
 
-def _then(live: LivePod, unstamped: str) -> list[list[str]]:
+def _then(live: LivePod, unstamped: Why | None) -> list[list[str]]:
     stamp = live.stamp
     if stamp is None:
-        return [["no stamp", unstamped], ["cure", CURE]] if unstamped else []
+        rows = [["no stamp", unstamped.reason], ["cure", unstamped.cure]] if unstamped else []
+        return [row for row in rows if row[1]]
     if stamp.left_alone:
         return [["left alone", stamp.left_alone]]
     rows = [
@@ -167,7 +169,7 @@ def _rows(rows: Sequence[Row] | Iterator[Row]) -> Iterator[str]:
     )
 
 
-def _unstamped(live: LivePod, answers: Answers) -> str:
+def _unstamped(live: LivePod, answers: Answers) -> Why | None:
     if live.stamp is None and not live.is_run:
-        return "it belongs to no run"
-    return answers.unstamped.get((live.pod.namespace, live.pod.name), "")
+        return NO_RUN
+    return answers.unstamped.get((live.pod.namespace, live.pod.name))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
 from webhook.errors import ClusterError
@@ -16,10 +16,23 @@ if TYPE_CHECKING:
     from webhook.kube.client import Client
     from webhook.workloads.object import Object
 
-CURE: Final = "delete it, for its controller to create it again: a placement cannot be added"
-_UNKNOWN: Final = (
+_AGAIN: Final = "delete it, for its controller to create it again: a placement cannot be added"
+
+
+class Why(NamedTuple):
+    """Why a pod may have no stamp, and how it gets one; no cure where nothing is amiss."""
+
+    reason: str
+    cure: str = _AGAIN
+
+
+NO_RUN: Final = Why("it belongs to no run", "")
+_UNKNOWN: Final = Why(
     "the webhook did not answer when it was created, was disabled or not there yet, or does not "
     "get this namespace's pods; fairlead doctor tells"
+)
+_NOT_ANSWERED: Final = Why(
+    "the webhook did not answer when it was created, or was disabled, or the pod was labelled later"
 )
 
 
@@ -35,27 +48,36 @@ async def read_configuration(client: Client) -> Mapping[str, Any] | None:
         raise
 
 
-def why(pod: Object, labels: Mapping[str, str], configuration: Mapping[str, Any] | None) -> str:
-    """The most likely reason. `labels` are its namespace's."""
+def why(pod: Object, labels: Mapping[str, str], configuration: Mapping[str, Any] | None) -> Why:
+    """The most likely reason, of a pod of a run. `labels` are its namespace's."""
     if configuration is None:
         return _UNKNOWN
     if not configuration:
-        return "Fairlead is not installed in this cluster, or was not when it was created"
+        reason = "Fairlead is not installed in this cluster, or was not when it was created"
+        return _once("fairlead install", reason)
     since = configuration["metadata"].get("creationTimestamp", "")
     created = pod.metadata.get("creationTimestamp", "")
     if created < since:
-        return f"it was created before Fairlead was installed (at {since})"
+        return Why(f"it was created before Fairlead was installed (at {since})")
     entries = configuration.get("webhooks") or ()
     reaching = [each for each in entries if selects(each, "namespaceSelector", labels)]
     if not reaching:
-        return f"no pod of the namespace {pod.namespace} is sent to the webhook, by its labels"
+        return _once(
+            f"label it as the namespaceSelector of {names.WEBHOOK_CONFIGURATION} wants it",
+            f"no pod of the namespace {pod.namespace} is sent to the webhook, by its labels",
+        )
     own = pod.metadata.get("labels") or {}
     if not any(selects(each, "objectSelector", own) for each in reaching):
-        return "pods with its labels are not sent to the webhook"
+        return _once(
+            "fairlead install --source NAME, where fairlead sources says which",
+            "pods with its labels are not sent to the webhook",
+        )
     until = (configuration["metadata"].get("annotations") or {}).get(names.DISABLED_UNTIL)
     if until:
-        return f"the webhook is disabled until {until}"
-    return (
-        "the webhook did not answer when it was created, or was disabled, or the pod was labelled "
-        "later"
-    )
+        return _once("fairlead enable", f"the webhook is disabled until {until}")
+    return _NOT_ANSWERED
+
+
+def _once(first: str, reason: str) -> Why:
+    """What makes no difference to a new pod before something else is done."""
+    return Why(reason, f"{first}; then {_AGAIN}")
