@@ -93,6 +93,19 @@ def test_a_label_that_comes_later_tells_apart() -> None:
     assert len(groups.of(pod(), ["pool"])) == 1
 
 
+def test_a_label_that_went_with_its_last_node_is_nobodys() -> None:
+    """Though that node was the first of a group that others are still in."""
+    groups = NodeGroups([Node("a", {"pool": "ml"}, []), Node("b", {}, [])])
+    assert admitting(groups, pod()) == 2
+    groups.put("a", None)
+    assert admitting(groups, pod(nodeSelector={"pool": "ml"})) == 0
+    groups.put("b", Node("b", {"zone": "z"}, []))
+    absent = {"key": "pool", "operator": "DoesNotExist"}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [absent]}]}
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    assert admitting(groups, pod(affinity={"nodeAffinity": {required: terms}})) == 1
+
+
 def test_each_change_raises_the_version() -> None:
     """So that what was said of pods is forgotten."""
     groups = NodeGroups([Node("a", {}, [])])

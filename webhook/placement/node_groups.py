@@ -26,8 +26,9 @@ _Keys: TypeAlias = tuple[str, ...]
 class Alike:
     """Nodes with the same values of some labels, the same taints and the same cordon.
 
-    `node` stands for all of them. `rooms` are their different allocatables with how many nodes
-    have each, by identity: nodes that share one are one entry.
+    `node` stands for all of them, with the labels that they have in common. `rooms` are their
+    different allocatables with how many nodes have each, by identity: nodes that share one are one
+    entry.
     """
 
     __slots__ = ("count", "node", "rooms")
@@ -127,7 +128,10 @@ def _put(groups: dict[_Key, Alike], keys: _Keys, entry: _Entry, by: int) -> None
     key = (closed, *[node.name if each == _NAME else get(each) for each in keys])
     alike = groups.get(key)
     if alike is None:
-        alike = groups[key] = Alike(node)
+        # Of its labels those by which it was told, and no other: the node may go, and leave nodes
+        # here that have never had them.
+        told = {each: value for each in keys if (value := get(each)) is not None}
+        alike = groups[key] = Alike(node._replace(labels=told))
     alike.add(node, by)
     if not alike.count:
         del groups[key]
