@@ -16,7 +16,8 @@ from starlette.types import Message
 from webhook import names
 from webhook.admission.app import admission_app
 from webhook.admission.decision import Decision
-from webhook.admission.handler import Handler, NamespaceLabels
+from webhook.admission.grounds import Grounds, NamespaceLabels
+from webhook.admission.handler import Handler
 from webhook.admission.notice import Notice
 from webhook.errors import NotSynced
 from webhook.interception import PATH
@@ -150,14 +151,13 @@ class Webhook:
         unplaceable: Callable[[Json, Decision, PolicySet], str] = lambda *_: "",
     ) -> None:
         self.metrics = Metrics()
-        handler = Handler(
-            policies=policies if callable(policies) else lambda: policies,
-            namespaces=namespaces or Known({"ml-team": {}}),
-            default_priority_class=default_priority_class,
-            observer=self.metrics,
-            tell=tell,
+        grounds = Grounds(
+            policies if callable(policies) else lambda: policies,
+            namespaces or Known({"ml-team": {}}),
+            default_priority_class,
             unplaceable=unplaceable,
         )
+        handler = Handler(grounds, self.metrics, tell=tell)
         self.app: Starlette = admission_app({PATH: handler}, self.metrics)
 
     @property

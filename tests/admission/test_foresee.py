@@ -18,7 +18,8 @@ from webhook import names
 from webhook.admission.decision import Decision
 from webhook.admission.foresee import Foresight
 from webhook.admission.foreseen import Pods
-from webhook.admission.handler import NamespaceLabels, Reply
+from webhook.admission.grounds import Grounds, NamespaceLabels
+from webhook.admission.handler import Reply
 from webhook.cli.foreseeing import pods_of
 from webhook.policy.policy_set import PolicySet
 from webhook.server.metrics import Metrics
@@ -86,18 +87,18 @@ class Webhook:
         *,
         find: Callable[[Json], Sequence[Pods]] = pods_of,
         namespaces: NamespaceLabels | None = None,
+        unplaceable: Callable[[Json, Decision, PolicySet], str] = lambda *_: "",
         **options: Any,
     ) -> None:
         self.metrics = Metrics()
-        self._handler = Foresight(
-            policies=lambda: policies,
-            namespaces=namespaces or Known({"ml-team": {}}),
-            default_priority_class=lambda: None,
-            pods_of=find,
-            observer=self.metrics,
+        grounds = Grounds(
+            lambda: policies,
+            namespaces or Known({"ml-team": {}}),
+            lambda: None,
+            unplaceable=unplaceable,
             now=lambda: NOW,
-            **options,
         )
+        self._handler = Foresight(grounds, self.metrics, pods_of=find, **options)
 
     def post(self, body: bytes) -> Reply:
         """The reply to one POST."""

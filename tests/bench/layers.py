@@ -15,6 +15,7 @@ from webhook.admission import review
 from webhook.admission.app import admission_app
 from webhook.admission.arrival import DEFAULT_TOLERATION_SECONDS, Arrival, Cluster
 from webhook.admission.engine import decide
+from webhook.admission.grounds import Grounds
 from webhook.admission.handler import Handler
 from webhook.interception import PATH
 from webhook.policy.load import load
@@ -60,12 +61,7 @@ async def _measure(rounds: int, calls: int) -> dict[str, list[float]]:
     arrival = Arrival(request.pod, request.namespace, reviews.NAMESPACE_LABELS, request.user)
     cluster = Cluster("", DEFAULT_TOLERATION_SECONDS)
     metrics = Metrics()
-    handler = Handler(
-        policies=lambda: policies,
-        namespaces=_Namespaces(),
-        default_priority_class=lambda: None,
-        observer=metrics,
-    )
+    handler = Handler(Grounds(lambda: policies, _Namespaces(), lambda: None), metrics)
     app = ClosingConnections(
         InFlightLimit(admission_app({PATH: handler}, metrics), 600, waiting=int), Drain(10)
     )

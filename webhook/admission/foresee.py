@@ -6,13 +6,12 @@ import asyncio
 import logging
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 from webhook.admission import review
 from webhook.admission.advice import warnings
-from webhook.admission.arrival import DEFAULT_TOLERATION_SECONDS, Arrival, Cluster
+from webhook.admission.arrival import Arrival
 from webhook.admission.engine import decide
 from webhook.admission.foreseen import Fate, look, nothing_of, words
 from webhook.admission.handler import Reply, problem
@@ -23,10 +22,11 @@ from webhook.workloads.object import Object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
 
-    from webhook.admission.decision import Decision
+    from webhook.admission.arrival import Cluster
     from webhook.admission.foreseen import Group, Pods
-    from webhook.admission.handler import NamespaceLabels
+    from webhook.admission.grounds import Grounds
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
 
@@ -86,37 +86,26 @@ class _Facts:
 class Foresight:
     """Answers reviews of workloads: always allowed, with what their pods will meet.
 
-    `pods_of` finds the pods that a workload makes, and raises InvalidRun if it can make none.
-    `reaches`, of a pod's labels and its namespace's: whether such a pod would come to us at all.
-    `unplaceable`, of a pod as it came and what was decided: why no node could admit it, if none.
-    The rest is as the Handler's, which will decide on the pods.
+    `grounds` are the Handler's, which will decide on the pods. `pods_of` finds the pods that a
+    workload makes, and raises InvalidRun if it can make none. `reaches`, of a pod's labels and its
+    namespace's: whether such a pod would come to us at all.
     """
 
     def __init__(
         self,
-        *,
-        policies: Callable[[], PolicySet | None],
-        namespaces: NamespaceLabels,
-        default_priority_class: Callable[[], str | None],
-        pods_of: Callable[[JsonObject], Sequence[Pods]],
+        grounds: Grounds,
         observer: Observer,
+        *,
+        pods_of: Callable[[JsonObject], Sequence[Pods]],
         reaches: Callable[[Mapping[str, str], Mapping[str, str]], bool] = lambda _pod, _space: True,
-        unplaceable: Callable[[JsonObject, Decision, PolicySet], str] = lambda *_: "",
-        default_toleration_seconds: Mapping[str, int] = DEFAULT_TOLERATION_SECONDS,
         clock: Callable[[], float] = time.perf_counter,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
         budget: float = BUDGET,
     ) -> None:
-        self._policies = policies
-        self._namespaces = namespaces
-        self._default_priority_class = default_priority_class
-        self._pods_of = pods_of
+        self._grounds = grounds
         self._observer = observer
+        self._pods_of = pods_of
         self._reaches = reaches
-        self._unplaceable = unplaceable
-        self._default_toleration_seconds = default_toleration_seconds
         self._clock = clock
-        self._now = now
         self._budget = budget
         self._shapes: tuple[PolicySet, Shapes] | None = None
 
@@ -174,21 +163,17 @@ class Foresight:
         return [each.pod(0) for each in before] == [each.pod(0) for each in templates]
 
     async def _facts(self, namespace: str) -> _Facts:
-        policies = self._policies()
-        if policies is None:
-            raise NotSynced("no policies are loaded yet")
-        labels = self._namespaces.peek(namespace)
-        if labels is None:
-            labels = await self._namespaces.labels(namespace)
+        policies = self._grounds.serving()
+        labels = await self._grounds.labels(namespace)
         if self._shapes is None or self._shapes[0] is not policies:
             self._shapes = policies, Shapes((policies,))
         return _Facts(
             policies,
             self._shapes[1],
-            Cluster(self._default_priority_class() or "", self._default_toleration_seconds),
+            self._grounds.cluster(),
             namespace,
             labels,
-            self._now(),
+            self._grounds.now(),
         )
 
     def _fate(self, facts: _Facts, known: _Known, pod: JsonObject) -> Fate:
@@ -207,7 +192,7 @@ class Foresight:
             return Fate()
         decision = decide(arrival, facts.policies, facts.cluster)
         said = warnings(arrival.pod, decision)
-        if no_node := self._unplaceable(arrival.pod, decision, facts.policies):
+        if no_node := self._grounds.unplaceable(arrival.pod, decision, facts.policies):
             said.append(no_node)
         return Fate("" if decision.allowed else decision.reason, tuple(said))
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
 from webhook.admission import audit, review
 from webhook.admission.advice import fitting, warnings
-from webhook.admission.arrival import DEFAULT_TOLERATION_SECONDS, Arrival, Cluster
+from webhook.admission.arrival import Arrival
 from webhook.admission.engine import decide
 from webhook.admission.notice import of_no_node, of_rejection
 from webhook.admission.stamp import HASH_LENGTH
@@ -20,22 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from webhook.admission.decision import Audited, Decision
+    from webhook.admission.grounds import Grounds
     from webhook.admission.notice import Notice
     from webhook.admission.review import PodRequest
-    from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
 
 _logger = logging.getLogger(__name__)
-
-
-class NamespaceLabels(Protocol):
-    """Where the labels of namespaces come from."""
-
-    def peek(self, name: str) -> Mapping[str, str] | None:
-        """The labels, as far as they are known without waiting; None if the namespace is not."""
-
-    async def labels(self, name: str) -> Mapping[str, str]:
-        """The labels, asked for if need be. Raises NotSynced if they cannot be known."""
 
 
 class Observer(Protocol):
@@ -93,42 +82,25 @@ def _shortened(reason: str) -> str:
     return reason if len(reason) <= _REASON_LIMIT else f"{reason[:_REASON_LIMIT]}…"
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 class Handler:
     """Decides on reviews.
 
-    `policies` gives the set that serves, None before there is one. `default_priority_class` gives
-    the cluster's, None if it has none, and raises NotSynced while that is not known. `clock` is
-    for how long a decision took, `now` for when it was made: exceptions end. `tell` gets what the
-    owner of a pod is to be told, and neither waits nor raises. `unplaceable`, of a pod as it came
-    and what was decided: why no node could admit it, in one line; empty if one could.
+    `clock` is for how long a decision took. `tell` gets what the owner of a pod is to be told, and
+    neither waits nor raises.
     """
 
     def __init__(
         self,
-        *,
-        policies: Callable[[], PolicySet | None],
-        namespaces: NamespaceLabels,
-        default_priority_class: Callable[[], str | None],
+        grounds: Grounds,
         observer: Observer,
-        default_toleration_seconds: Mapping[str, int] = DEFAULT_TOLERATION_SECONDS,
+        *,
         clock: Callable[[], float] = time.perf_counter,
-        now: Callable[[], datetime] = _now,
         tell: Callable[[Notice], None] = lambda _notice: None,
-        unplaceable: Callable[[JsonObject, Decision, PolicySet], str] = lambda *_: "",
     ) -> None:
-        self._policies = policies
-        self._namespaces = namespaces
-        self._default_priority_class = default_priority_class
+        self._grounds = grounds
         self._observer = observer
-        self._default_toleration_seconds = default_toleration_seconds
         self._clock = clock
-        self._now = now
         self._tell = tell
-        self._unplaceable = unplaceable
 
     async def handle(self, body: bytes) -> Reply:
         """The answer to the body of one POST. Raises nothing."""
@@ -137,9 +109,7 @@ class Handler:
         try:
             request = review.parse(body)
             uid = request.uid
-            labels = self._namespaces.peek(request.namespace)
-            if labels is None:
-                labels = await self._namespaces.labels(request.namespace)
+            labels = await self._grounds.labels(request.namespace)
             return self._decide(request, labels, began)
         except (InvalidReview, InvalidPod) as error:
             _logger.warning("invalid review", extra={"uid": uid, "reason": _shortened(str(error))})
@@ -160,13 +130,11 @@ class Handler:
 
     def _decide(self, request: PodRequest, labels: Mapping[str, str], began: float) -> Reply:
         # Once: the whole decision goes by one set, whatever is loaded meanwhile.
-        policies = self._policies()
-        if policies is None:
-            raise NotSynced("no policies are loaded yet; /readyz of the health port says why")
+        policies = self._grounds.serving()
         decision = decide(
-            Arrival(request.pod, request.namespace, labels, request.user, self._now()),
+            Arrival(request.pod, request.namespace, labels, request.user, self._grounds.now()),
             policies,
-            Cluster(self._default_priority_class() or "", self._default_toleration_seconds),
+            self._grounds.cluster(),
         )
         no_node = self._no_node(request, decision, policies)
         said = warnings(request.pod, decision)
@@ -198,7 +166,7 @@ class Handler:
 
     def _no_node(self, request: PodRequest, decision: Decision, policies: PolicySet) -> str:
         try:
-            return self._unplaceable(request.pod, decision, policies)
+            return self._grounds.unplaceable(request.pod, decision, policies)
         except Exception:
             # It is but a warning: the decision stands.
             self._observer.engine_failed()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from pathlib import Path
 
-    from webhook.admission.handler import NamespaceLabels
+    from webhook.admission.grounds import NamespaceLabels
     from webhook.kube.cache import Cache
     from webhook.kube.client import Client
     from webhook.kube.reflector import Reflector

@@ -13,6 +13,7 @@ import webhook
 from webhook import names
 from webhook.admission.app import admission_app
 from webhook.admission.foresee import Foresight
+from webhook.admission.grounds import Grounds
 from webhook.admission.handler import Handler
 from webhook.cli.cluster_facts import facts_from_cluster, facts_from_file
 from webhook.cli.foreseeing import pods_of
@@ -116,27 +117,17 @@ async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -
             due=changed,
         )
         seconds = settings.default_toleration_seconds
-        tolerated = {names.TAINT_NOT_READY: seconds, names.TAINT_UNREACHABLE: seconds}
         notices = Notices(home.client, metrics.event_came_to) if home and settings.events else None
-        handler = Handler(
-            policies=policies.current,
-            namespaces=facts.namespaces,
-            default_priority_class=facts.default_priority_class,
-            default_toleration_seconds=tolerated,
-            observer=metrics,
-            tell=notices.tell if notices else lambda _notice: None,
-            unplaceable=nodes.unplaceable,
+        grounds = Grounds(
+            policies.current,
+            facts.namespaces,
+            facts.default_priority_class,
+            {names.TAINT_NOT_READY: seconds, names.TAINT_UNREACHABLE: seconds},
+            nodes.unplaceable,
         )
-        foresight = Foresight(
-            policies=policies.current,
-            namespaces=facts.namespaces,
-            default_priority_class=facts.default_priority_class,
-            default_toleration_seconds=tolerated,
-            pods_of=pods_of,
-            reaches=handshakes.takes,
-            unplaceable=nodes.unplaceable,
-            observer=metrics,
-        )
+        tell = notices.tell if notices else lambda _notice: None
+        handler = Handler(grounds, metrics, tell=tell)
+        foresight = Foresight(grounds, metrics, pods_of=pods_of, reaches=handshakes.takes)
         crowd = Crowd(settings.max_connections, on_ended=metrics.connection_ended)
         limit = InFlightLimit(
             admission_app(
