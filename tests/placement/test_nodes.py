@@ -168,6 +168,7 @@ def test_a_bound_pod_is_shut_out_of_all_other_nodes() -> None:
         ({"metadata": {"name": "n", "labels": {"a": True}}}, "metadata.labels[a]"),
         ({"metadata": {"name": "n"}, "spec": {"taints": {"key": "spot"}}}, "spec.taints"),
         ({"metadata": {"name": "n"}, "spec": {"taints": ["spot"]}}, "spec.taints[0]"),
+        ({"metadata": {"name": "n"}, "spec": {"taints": [None]}}, "spec.taints[0]"),
         ({"metadata": {"name": "n"}, "spec": {"taints": [{"value": 1}]}}, "spec.taints[0].value"),
     ],
 )

@@ -93,7 +93,8 @@ def read(node: JsonObject) -> Node:
     if not isinstance(taints, list):
         raise InvalidNode("spec.taints", "a list", taints)
     for at, taint in enumerate(taints):
-        _object(taint, f"spec.taints[{at}]")
+        if not isinstance(taint, dict):
+            raise InvalidNode(f"spec.taints[{at}]", "an object", taint)
         for key in ("key", "value", "effect"):
             _string(taint.get(key) or "", f"spec.taints[{at}].{key}")
     return Node(
