@@ -40,6 +40,16 @@ def test_a_requirement_never_changes_a_key_of_a_pod_that_was_lost_before() -> No
     assert decision.allowed
     assert patched(lost, decision)["spec"]["nodeSelector"] == {"pool": "a"}
     assert decision.warnings == ["nodeSelector, affinity: no node can meet what the pod says"]
+    (entry,) = [each for each in decision.trace if each.policy]
+    assert (entry.outcome, entry.reason) == ("kept", "the pod says 'a', and no node can run it")
+
+
+def test_what_a_pod_is_rejected_for_is_told_once() -> None:
+    """And it is not said to be kept, as a pod is that no node could have run."""
+    compiled = policy_set([policy(requirements={"nodeSelector": {"pool": "b"}})])
+    decision = decided(pod(pool="a"), compiled)
+    (entry,) = decision.trace
+    assert (decision.allowed, entry.outcome) == (False, "rejected")
 
 
 def test_a_default_looks_at_the_terms_that_pruning_leaves() -> None:

@@ -207,7 +207,10 @@ def _note(wish: NodeWish, pod: PodPlacement, ledger: Ledger) -> None:
             elif said is None:
                 ledger.note(wish, "set", quoted(wish.value))
             elif wish.part == "requirements":
-                ledger.note(wish, "kept", f"the pod says {quoted(said)}, and no node can run it")
+                # Whoever is rejected for it has been told so.
+                if not ledger.rejections:
+                    what = f"the pod says {quoted(said)}, and no node can run it"
+                    ledger.note(wish, "kept", what)
             else:
                 ledger.note(wish, "set", f"{quoted(wish.value)} instead of {quoted(said)}")
         case RequiredWish():

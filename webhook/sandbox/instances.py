@@ -128,7 +128,7 @@ def up(
             if wanted:
                 with progress.step("starting the webhook", about=2):
                     folder = policies if objects is None else None
-                    webhook = start_webhook(plane, folder, options=("--nodes",))
+                    webhook = start_webhook(plane, folder, options=("--nodes", "--events"))
                 versions[webhook.name] = own
                 if objects is not None:
                     options.append(f"--webhook-replica={urlsplit(webhook.health_url).netloc}")
