@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from webhook.cli import noting
 from webhook.cli.cluster_options import client_of, cluster_options
 from webhook.cli.output_option import output_option
 from webhook.cli.where import WhereType, paths_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from webhook.cli.exceptions_found import Found
@@ -72,7 +72,7 @@ def command(
         return
     for line in lines(found, shown, now):
         click.echo(line)
-    _notes(found.notes)
+    noting.tell(found.notes)
 
 
 async def _asked(kubeconfig: Path | None, context: str) -> Found:
@@ -80,9 +80,3 @@ async def _asked(kubeconfig: Path | None, context: str) -> Found:
 
     async with client_of(kubeconfig, context) as client:
         return await of_cluster(client)
-
-
-def _notes(notes: Sequence[str]) -> None:
-    for note in notes:
-        click.secho("note: ", fg="yellow", bold=True, nl=False, err=True)
-        click.echo(note, err=True)

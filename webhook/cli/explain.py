@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from webhook.cli import noting
 from webhook.cli.cluster_options import cluster_options
 from webhook.cli.output_option import output_option
 from webhook.cli.pod_options import pod_options
@@ -121,9 +122,7 @@ def _files(chosen: Chosen, focus: Focus, output: str) -> bool:
     offline, nodes = read_files(chosen)
     check_policy(focus, offline.policies, ())
     decided = decisions(offline)
-    for note in offline.unknown_namespaces():
-        click.secho("note: ", fg="yellow", bold=True, nl=False, err=True)
-        click.echo(note, err=True)
+    noting.tell(offline.unknown_namespaces())
     if output == "json":
         found = explain_json.document(decided, offline.policies, nodes, focus)
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from webhook.cli import noting
 from webhook.cli.cluster_options import cluster_options
 from webhook.cli.output_option import output_option
 
@@ -176,9 +177,7 @@ def _notes(gathered: Gathered) -> None:
         for policies in (gathered.old, gathered.new)
         for line in unknown_namespaces(policies, used, known, "--namespaces, or with --pods")
     ]
-    for note in dict.fromkeys((*gathered.pods.notes, *unknown)):
-        click.secho("note: ", fg="yellow", bold=True, nl=False, err=True)
-        click.echo(note, err=True)
+    noting.tell(dict.fromkeys((*gathered.pods.notes, *unknown)))
 
 
 def _print(outcome: Outcome, output: str) -> None:

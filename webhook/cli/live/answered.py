@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
+from webhook.cli import noting
 from webhook.cli.chosen import ask_cluster
 from webhook.cli.failing import fail
 from webhook.cli.live.focus import Focus, check_policy
@@ -26,9 +25,7 @@ def answered(chosen: Chosen, focus: Focus = _NOTHING) -> Answers:
         check_policy(focus, answers.policies, _stamped(answers))
     except FairleadError as error:
         fail(error, 2)
-    for note in answers.notes:
-        click.secho("note: ", fg="yellow", bold=True, nl=False, err=True)
-        click.echo(note, err=True)
+    noting.tell(answers.notes)
     return answers
 
 

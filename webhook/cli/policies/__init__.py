@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from webhook.cli import noting
 from webhook.cli.cluster_options import client_of, cluster_options
 from webhook.cli.output_option import output_option
 from webhook.cli.where import WhereType
@@ -129,9 +130,7 @@ def _tell(gathered: Gathered, name: str, output: str, *, never: bool, replicas: 
     from webhook.cli.policies import document, summary, text
     from webhook.cli.policies.pods import pods_of
 
-    for note in gathered.notes:
-        click.secho("note: ", fg="yellow", bold=True, nl=False, err=True)
-        click.echo(note, err=True)
+    noting.tell(gathered.notes)
     rows = summary.rows(gathered)
     if gathered.wrong and not replicas:
         lines, found, code = text.wrong(gathered), document.document(gathered, rows), 1

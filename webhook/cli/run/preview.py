@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from webhook.cli import noting
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -147,13 +149,12 @@ def _judge(
 
     file = read_cluster_file(namespaces_file) if namespaces_file else None
     if not policies:
-        _note("without --policies, placement is what the Run itself asks for")
+        noting.tell(["without --policies, placement is what the Run itself asks for"])
         return None
     policy_set = read_policies(policies)
     known = file.namespaces if file else {}
     used = [planned.plan.run.namespace for planned in plans]
-    for line in unknown_namespaces(policy_set, used, known, "--namespaces"):
-        _note(line)
+    noting.tell(unknown_namespaces(policy_set, used, known, "--namespaces"))
     default = file.default_priority_class if file else None
     now = datetime.now(UTC)
     return Judge(policy_set, Cluster(default or ""), lambda name: labels_of(name, known), now)
@@ -173,8 +174,3 @@ def _rejected(shown: Sequence[tuple[Planned, Sequence[Group]]]) -> bool:
                 click.secho("rejected: ", fg="red", bold=True, nl=False, err=True)
                 click.echo(f"{who}: {group.decision.reason}", err=True)
     return found
-
-
-def _note(text: str) -> None:
-    click.secho("note: ", fg="yellow", bold=True, nl=False, err=True)
-    click.echo(text, err=True)
