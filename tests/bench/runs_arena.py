@@ -19,6 +19,7 @@ from tests.bench.gangs import LABEL, RUN, collection
 from tests.bench.pod_watch import PodWatch
 from tests.bench.process import cpu_ms
 from tests.bench.reviews import NAMESPACE
+from tests.operators.built import Built
 from webhook.errors import SandboxError
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.controller import start_controller
@@ -48,7 +49,7 @@ class RunsArena:
 
     plane: ControlPlane
     webhook: Webhook
-    operator: training_operator.Built
+    operator: Built
 
     def connect(self) -> Connection:
         """A connection to the API server, as its administrator."""

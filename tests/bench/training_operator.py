@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import shutil
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 import yaml
 
-from webhook.errors import SandboxError
-from webhook.sandbox.build import build
-from webhook.sandbox.cache import cache_directory, locked
+from tests.operators import built
+from tests.operators.built import Built
 from webhook.sandbox.control_plane import ControlPlane, free_ports
-from webhook.sandbox.modules import Module, Program, cache_key
+from webhook.sandbox.modules import Module, Program
 from webhook.sandbox.progress import Progress
 from webhook.sandbox.readiness import wait_until
-from webhook.sandbox.toolchain import Toolchain, find_toolchain
 
 NAME: Final = "training-operator"
 MODULE: Final = Module(NAME, "github.com/kubeflow/training-operator", Path(__file__).parent)
@@ -34,53 +29,23 @@ _MOUNTED: Final = Path("/tmp/k8s-webhook-server/serving-certs")  # noqa: S108
 _CONTROLLERS: Final = 7
 
 
-class Built(NamedTuple):
-    """The operator's program, and its CustomResourceDefinitions as one JSON list."""
-
-    program: Path
-    crds: Path
-
-
 def obtain(progress: Progress) -> Built:
     """The operator from the cache, or built into it from its Go module. Raises SandboxError."""
-    cache = cache_directory(os.environ)
-    folder = cache / "binaries" / cache_key(MODULE)
-    built = Built(folder / NAME, folder / "crds.json")
-    with locked(cache / "build.lock"):
-        if not built.crds.exists():
-            with progress.step(f"building {NAME} {MODULE.version}", about=_PROGRAM.seconds):
-                toolchain = find_toolchain(os.environ, cache, progress)
-                build(_PROGRAM, built.program, toolchain, os.environ)
-                # Written last: where it is, all is.
-                built.crds.write_text(json.dumps(_crds(toolchain)))
-            if toolchain.scratch:
-                shutil.rmtree(toolchain.scratch)
-    return built
+    return built.obtain(_PROGRAM, _crds, progress)
 
 
-def _crds(toolchain: Toolchain) -> list[Any]:
-    """Those that the operator's module brings with it."""
-    done = subprocess.run(
-        [toolchain.go, "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", MODULE.path],
-        cwd=MODULE.directory,
-        env={**os.environ, "GOTOOLCHAIN": "local", "GOWORK": "off", **toolchain.environ},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise SandboxError(f"{MODULE.path} is not to be found:\n{done.stderr[-2000:]}")
-    folder = Path(done.stdout.strip()) / "manifests" / "base" / "crds"
-    return [yaml.safe_load(file.read_text()) for file in sorted(folder.glob("kubeflow.org_*.yaml"))]
+def _crds(source: Path) -> Iterator[built.Json]:
+    folder = source / "manifests" / "base" / "crds"
+    return (yaml.safe_load(file.read_text()) for file in sorted(folder.glob("kubeflow.org_*.yaml")))
 
 
-def install(plane: ControlPlane, built: Built) -> None:
+def install(plane: ControlPlane, operator: Built) -> None:
     """Create what the operator finds in a cluster where it is installed by its manifests.
 
     Its own validating webhook is left out: that would be asked once a PyTorchJob, and can be
     reached through a Service only.
     """
-    for crd in json.loads(built.crds.read_text()):
+    for crd in operator.manifests():
         plane.api.create(_CRDS, crd)
     plane.create_namespace(_NAMESPACE)
     secret = {"metadata": {"name": "training-operator-webhook-cert"}}
@@ -88,7 +53,7 @@ def install(plane: ControlPlane, built: Built) -> None:
 
 
 @contextlib.contextmanager
-def running(plane: ControlPlane, built: Built) -> Iterator[int]:
+def running(plane: ControlPlane, operator: Built) -> Iterator[int]:
     """Run the operator, with the defaults of its flags but for ports; gives its process id.
 
     Raises SandboxError if it is not ready in time.
@@ -109,7 +74,7 @@ def running(plane: ControlPlane, built: Built) -> Iterator[int]:
         process = plane.start_process(
             NAME,
             [
-                built.program,
+                operator.program,
                 f"--kubeconfig={plane.kubeconfig}",
                 f"--metrics-bind-address=127.0.0.1:{ports['metrics']}",
                 f"--health-probe-bind-address=127.0.0.1:{ports['health']}",

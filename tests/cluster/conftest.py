@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 from tests.cluster.rooms import Room
+from tests.operators import kueue
 from webhook.errors import SandboxError
 from webhook.sandbox.binaries import ALL, obtain_binaries, obtain_kubectl
 from webhook.sandbox.control_plane import ControlPlane, Settings
@@ -21,6 +22,8 @@ from webhook.sandbox.progress import Lines
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
+
+    from tests.operators.built import Built
 
 
 class StartControlPlane(Protocol):
@@ -36,19 +39,28 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     It takes minutes, which must not count against the time that a single test may take.
     """
     fixtures = {name for item in session.items for name in getattr(item, "fixturenames", ())}
-    if "binaries" not in fixtures or session.config.option.collectonly:
+    if session.config.option.collectonly:
         return
     capture = session.config.pluginmanager.getplugin("capturemanager")
     assert capture is not None
     # A failure is told by the fixture, to the tests that need it, and to no others.
     with capture.global_and_fixture_disabled(), contextlib.suppress(SandboxError):
-        obtain_binaries(ALL, Lines(sys.stderr))
+        if "binaries" in fixtures:
+            obtain_binaries(ALL, Lines(sys.stderr))
+        if "kueue_built" in fixtures:
+            kueue.obtain(Lines(sys.stderr))
 
 
 @pytest.fixture(scope="session")
 def binaries() -> Mapping[str, Path]:
     """Every binary of the control plane."""
     return obtain_binaries(ALL, Lines(sys.stderr))
+
+
+@pytest.fixture(scope="session")
+def kueue_built() -> Built:
+    """Kueue, which runs beside a control plane."""
+    return kueue.obtain(Lines(sys.stderr))
 
 
 @pytest.fixture(scope="session")

@@ -1,23 +1,36 @@
-"""Pods that Kueue manages, with the labels, annotations and gates that it sets, on the API server.
+"""Kueue itself beside Fairlead: pods that it manages, and a pod that only says so.
 
-`starts` and `ungates` do what Kueue does when it starts a Job (podset.Merge into the template) and
-when it lets a plain pod go; Kueue itself does not run here.
+They have a control plane of their own, for Kueue's kinds can neither be read nor deleted without
+it.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from tests.cluster import queues
+from tests.cluster.guards import guarded, until
 from tests.cluster.manifests import Json, job_spec, pod
+from tests.cluster.queues import GPU_TOLERATION, POOL, SYSTEM
 from tests.cluster.rooms import NewNamespace, Room, is_stamped, stamp
+from tests.operators import kueue
+from tests.operators.built import Built
 from webhook import names
+from webhook.cli import fairlead
+from webhook.guards import tolerations
+from webhook.interception import DEFAULT_SOURCES, chosen, webhooks
+from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.nodes import SHIPPED_NODES, read_pools
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
-pytestmark = pytest.mark.usefixtures("running")
+pytestmark = pytest.mark.usefixtures("queues_of_admins", "running")
 
-POOL = "cloud.google.com/gke-nodepool"
 POLICIES = f"""
 apiVersion: fairlead.dev/v1alpha1
 kind: PlacementPolicy
@@ -30,51 +43,129 @@ spec:
 ---
 apiVersion: fairlead.dev/v1alpha1
 kind: PlacementPolicy
-metadata: {{name: never-on-demand}}
+metadata: {{name: never-gpu}}
 spec:
   match: {{namespaceSelector: {{matchLabels: {{test: kueue-required}}}}}}
-  requirements: {{nodeSelector: {{{POOL}: gpu}}}}
+  requirements: {{nodeSelector: {{{POOL}: on-demand}}}}
 """
 KEEPS = {names.KUEUE: names.KUEUE_KEEP}
 ADMITTED = {names.KUEUE_PODSET: "main", names.KUEUE_LOCAL_QUEUE: "ml"}
 ADMISSION_GATE = {"name": f"{names.KUEUE_PREFIX}admission"}
+MANAGED = f"{names.KUEUE_PREFIX}managed"
+HOST = "kubernetes.io/hostname"
 
 
-def job(name: str) -> Json:
-    """A Job as Kueue's webhook leaves it: suspended, with its queue on itself and not its pods."""
+@pytest.fixture(scope="module")
+def control_plane(
+    binaries: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """Not the one that all tests share."""
+    directory = tmp_path_factory.mktemp("kueue") / "state"
+    with ControlPlane(directory, binaries, Settings(pools=read_pools(SHIPPED_NODES))) as plane:
+        yield plane
+
+
+@pytest.fixture(scope="module")
+def cluster_kubectl(
+    control_plane: ControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl]
+) -> Kubectl:
+    """The real kubectl for it."""
+    return kubectl_for(control_plane)
+
+
+@pytest.fixture(scope="module")
+def queues_of_admins(
+    control_plane: ControlPlane, cluster_kubectl: Kubectl, kueue_built: Built
+) -> Iterator[None]:
+    """Kueue runs, with flavors and queues."""
+    with kueue.running(control_plane, cluster_kubectl, kueue_built):
+        cluster_kubectl.create(*queues.of_admins())
+        yield
+
+
+@pytest.fixture
+def new_room(new_namespace: NewNamespace) -> NewNamespace:
+    """Makes a fresh namespace with these labels and its queues."""
+
+    def make(labels: Mapping[str, str]) -> Room:
+        room = new_namespace(labels)
+        room.kubectl.create(*queues.of_namespaces())
+        return room
+
+    return make
+
+
+def job(queue: str, annotations: Mapping[str, str] | None = None, **fields: object) -> Json:
+    """A Job as its author writes it."""
+    spec = job_spec()
+    template = spec["template"]
+    template["metadata"]["annotations"] = dict(annotations or {})
+    template["spec"] |= fields
+    asking(template["spec"])
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": name, "labels": {names.KUEUE_QUEUE: "ml"}},
-        "spec": {**job_spec(), "suspend": True},
+        "metadata": {"name": "train", "labels": {names.KUEUE_QUEUE: queue}},
+        "spec": spec,
     }
 
 
-def starts(room: Room, name: str, flavor: dict[str, str], *tolerations: Json) -> None:
-    """What Kueue does once a workload is admitted: the flavor goes into the template."""
-    template = {
-        "metadata": {"labels": ADMITTED, "annotations": {names.KUEUE_WORKLOAD: f"job-{name}"}},
-        "spec": {"nodeSelector": flavor, "tolerations": list(tolerations)},
-    }
-    change = {"spec": {"suspend": False, "template": template}}
-    room.kubectl("patch", "job", name, "--type=merge", "-p", json.dumps(change))
+def plain(queue: str) -> Json:
+    """A pod without a job, for a queue."""
+    manifest = pod("p", labels={names.RUN: "r", names.KUEUE_QUEUE: queue})
+    asking(manifest["spec"])
+    return manifest
 
 
-def test_a_job_that_kueue_starts_runs_on_its_flavor(new_namespace: NewNamespace) -> None:
+def asking(spec: Json) -> None:
+    """Ask for something that the queues have a quota of."""
+    spec["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+
+
+def explained(room: Room, what: str, policies: Path) -> str:
+    """What `fairlead explain` prints, with single blanks."""
+    where = ("--kubeconfig", str(room.plane.kubeconfig), "-n", room.name)
+    done = CliRunner().invoke(fairlead, ["explain", what, "--policies", str(policies), *where])
+    return " ".join(done.output.split())
+
+
+def test_a_job_that_kueue_starts_runs_on_its_flavor(
+    new_room: NewNamespace, policy_folder: Path
+) -> None:
     """In a namespace that says so the override stands back, and does all that it can beside."""
-    room = new_namespace({"test": "kueue", **KEEPS})
-    room.create(job("train"))
-    starts(room, "train", {POOL: "gpu"}, {"key": "nvidia.com/gpu", "operator": "Exists"})
+    room = new_room({"test": "kueue", **KEEPS})
+    assert room.create(job("either"))["spec"]["suspend"]
     (seen,) = room.wait_for_pods(1)
+    assert seen["metadata"]["labels"][names.KUEUE_PODSET] == "main"
+    assert names.KUEUE_QUEUE not in seen["metadata"]["labels"]
     assert seen["spec"]["nodeSelector"] == {POOL: "gpu"}
+    assert GPU_TOLERATION in seen["spec"]["tolerations"]
     assert seen["spec"]["nodeName"].startswith("gpu")
     assert seen["metadata"]["labels"]["team"] == "research"
     assert stamp(seen)["policies"] == {"on-demand": ["labels[team]"]}
+    workload = seen["metadata"]["annotations"][names.KUEUE_WORKLOAD]
+    told = explained(room, f"pod/{seen['metadata']['name']}", policy_folder)
+    assert f"kept on-demand, overrides nodeSelector[{POOL}]: Kueue (workload '{workload}')" in told
 
 
-def test_elsewhere_the_override_holds_and_both_are_named(new_namespace: NewNamespace) -> None:
-    """Kueue's label can be written by any author, who is told what became of the flavor."""
-    room = new_namespace({"test": "kueue"})
+def test_elsewhere_the_override_holds_and_both_are_named(
+    new_room: NewNamespace, policy_folder: Path
+) -> None:
+    """The Job's author learns it from explain: who creates the pod is a controller."""
+    room = new_room({"test": "kueue"})
+    room.create(job("either"))
+    (seen,) = room.wait_for_pods(1)
+    assert seen["spec"]["nodeSelector"] == {POOL: "on-demand"}
+    assert seen["spec"]["nodeName"].startswith("on-demand")
+    workload = seen["metadata"]["annotations"][names.KUEUE_WORKLOAD]
+    for what in (f"pod/{seen['metadata']['name']}", "job/train"):
+        told = explained(room, what, policy_folder)
+        assert f"policy on-demand wants 'on-demand', Kueue (workload '{workload}')" in told
+
+
+def test_a_forged_label_changes_nothing_and_its_author_is_told(new_room: NewNamespace) -> None:
+    """Kueue's label can be written by any author, who learns what became of the flavor."""
+    room = new_room({"test": "kueue"})
     forged = pod("p", labels={names.RUN: "r", **ADMITTED}, nodeSelector={POOL: "gpu"})
     said = room.kubectl.run("create", "-f", "-", stdin=json.dumps(forged)).stderr
     assert (
@@ -84,34 +175,96 @@ def test_elsewhere_the_override_holds_and_both_are_named(new_namespace: NewNames
     assert room.pods()[0]["spec"]["nodeSelector"] == {POOL: "on-demand"}
 
 
-def test_a_requirement_rejects_and_names_the_queue(new_namespace: NewNamespace) -> None:
-    """It gives way to nobody; the pod's author learns that the flavor is where to look."""
-    room = new_namespace({"test": "kueue-required", **KEEPS})
-    admitted = pod("p", labels={names.RUN: "r", **ADMITTED}, nodeSelector={POOL: "on-demand"})
-    said = room.kubectl.run("create", "-f", "-", stdin=json.dumps(admitted)).stderr
-    assert "policy never-on-demand" in said
-    assert "Kueue (queue 'ml') has admitted the pod: look at its flavor" in said
+def test_a_requirement_rejects_and_names_kueue(new_room: NewNamespace) -> None:
+    """It gives way to nobody; the Job's Events say that the flavor is where to look."""
+    room = new_room({"test": "kueue-required", **KEEPS})
+    room.create(job("gpu"))
+
+    def said() -> str:
+        events = room.kubectl.json("get", "events")["items"]
+        return " ".join(e["message"] for e in events if e["reason"] == "FailedCreate")
+
+    until("the Job's pod is rejected", lambda: "policy never-gpu" in said())
+    template = room.kubectl.json("get", "job", "train")["spec"]["template"]
+    workload = template["metadata"]["annotations"][names.KUEUE_WORKLOAD]
+    assert f"Kueue (workload '{workload}') has admitted the pod: look at its flavor" in said()
 
 
-def test_a_plain_pod_is_placed_before_kueue_chooses(new_namespace: NewNamespace) -> None:
+def test_a_template_that_says_what_the_policy_wants_gets_that_flavor(
+    new_room: NewNamespace,
+) -> None:
+    """Kueue judges the template, and takes the first flavor that it allows."""
+    room = new_room({"test": "kueue", **KEEPS})
+    room.create(job("either", nodeSelector={POOL: "on-demand"}))
+    (seen,) = room.wait_for_pods(1)
+    assert seen["spec"]["nodeSelector"] == {POOL: "on-demand", SYSTEM: "linux"}
+    assert seen["spec"]["nodeName"].startswith("on-demand")
+
+
+def test_a_job_whose_hosts_kueue_chooses_is_placed_behind_its_gate(new_room: NewNamespace) -> None:
+    """It has its flavor by then, which stays; the host comes by an update."""
+    room = new_room({"test": "kueue", **KEEPS})
+    room.create(job("hosts", {f"{names.KUEUE_PREFIX}podset-required-topology": POOL}))
+    (seen,) = room.wait_for_pods(1)
+    assert seen["spec"]["nodeSelector"] == {POOL: "gpu", HOST: seen["spec"]["nodeName"]}
+    assert stamp(seen)["policies"] == {"on-demand": ["labels[team]"]}
+    template = room.kubectl.json("get", "job", "train")["spec"]["template"]["spec"]
+    assert template["schedulingGates"] == [{"name": names.KUEUE_TOPOLOGY_GATE}]
+    assert HOST not in template["nodeSelector"]
+
+
+def test_a_plain_pod_is_placed_before_kueue_chooses(new_room: NewNamespace) -> None:
     """It waits behind a gate with what policies say, of which Kueue makes its workload.
 
-    What the flavor adds comes by an update, which the API server takes as long as it changes none
-    of the keys that are there.
+    The flavor that they allow comes by an update.
     """
-    room = new_namespace({"test": "kueue", **KEEPS})
-    waiting = {names.RUN: "r", names.KUEUE_QUEUE: "ml", f"{names.KUEUE_PREFIX}managed": "true"}
-    gated = room.create(pod("p", labels=waiting, schedulingGates=[ADMISSION_GATE]))
+    room = new_room({"test": "kueue", **KEEPS})
+    gated = room.create(plain("either"))
+    assert ADMISSION_GATE in gated["spec"]["schedulingGates"]
+    assert gated["metadata"]["labels"][MANAGED] == "true"
+    assert names.KUEUE_PODSET not in gated["metadata"]["labels"]
     assert is_stamped(gated)
     assert gated["spec"]["nodeSelector"] == {POOL: "on-demand"}
-    other = {"spec": {"nodeSelector": {POOL: "gpu"}}}
-    refused = room.kubectl.run("patch", "pod", "p", "--type=merge", "-p", json.dumps(other))
-    assert "Invalid value" in refused.stderr
-    ungated = {
-        "metadata": {"labels": ADMITTED},
-        "spec": {"nodeSelector": {"kubernetes.io/arch": "amd64"}, "schedulingGates": None},
-    }
-    room.kubectl("patch", "pod", "p", "--type=merge", "-p", json.dumps(ungated))
     (seen,) = room.wait_for_pods(1)
-    assert seen["spec"]["nodeSelector"] == {POOL: "on-demand", "kubernetes.io/arch": "amd64"}
+    assert seen["metadata"]["labels"][names.KUEUE_PODSET] == "main"
+    assert seen["spec"]["nodeSelector"] == {POOL: "on-demand", SYSTEM: "linux"}
     assert seen["spec"]["nodeName"].startswith("on-demand")
+
+
+def test_a_plain_pod_that_policies_leave_no_flavor_waits_and_says_why(
+    new_room: NewNamespace,
+) -> None:
+    """Its Workload does."""
+    room = new_room({"test": "kueue", **KEEPS})
+    room.create(plain("gpu"))
+
+    def said() -> str:
+        found = room.kubectl.json("get", "workloads")["items"]
+        conditions = (each["status"].get("conditions", []) for each in found)
+        return " ".join(each["message"] for some in conditions for each in some)
+
+    until("Kueue finds no flavor", lambda: "flavor gpu doesn't match node affinity" in said())
+    assert "nodeName" not in room.pods()[0]["spec"]
+
+
+def test_the_guard_of_tolerations_lets_kueue_pass(
+    control_plane: ControlPlane, new_room: NewNamespace
+) -> None:
+    """Its account is the one to exempt: it gives a plain pod the tolerations of the flavor."""
+    room = new_room({})
+    exempt = "system:serviceaccount:kueue-system:kueue-controller-manager"
+    marks = [mark for source in chosen(DEFAULT_SOURCES) for mark in source.marks]
+    entries = webhooks(DEFAULT_SOURCES, only_namespaces=[room.name])
+    guard = tolerations.documents(entries, marks, [GPU_TOLERATION["key"]], [exempt])
+    room.create(pod("old"))
+    added = json.dumps({"spec": {"tolerations": [GPU_TOLERATION]}})
+
+    def refuses() -> bool:
+        done = room.kubectl.run("patch", "pod", "old", "--dry-run=server", "-p", added)
+        return "gets no toleration of" in done.stderr
+
+    with guarded(control_plane, guard, refuses):
+        room.create(plain("gpu"))
+        seen = next(each for each in room.wait_for_pods(2) if each["metadata"]["name"] == "p")
+    assert GPU_TOLERATION in seen["spec"]["tolerations"]
+    assert seen["spec"]["nodeName"].startswith("gpu")

@@ -43,7 +43,8 @@ def command(
     \b
     Examples:
       fairlead guard tolerations --policies policies/ | kubectl apply -f -
-      fairlead guard tolerations --policies mine/ --exempt system:serviceaccount:kueue-system:kueue
+      fairlead guard tolerations --policies mine/ \\
+        --exempt system:serviceaccount:kueue-system:kueue-controller-manager
 
     \b
     Exit codes:
