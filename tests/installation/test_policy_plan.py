@@ -53,6 +53,13 @@ def test_classes_that_ship_come_into_a_cluster_without_any() -> None:
     assert plan.same == [at("spot")]
 
 
+def test_an_exception_keeps_no_class_away() -> None:
+    """It was never any installation's, and says nothing of classes."""
+    exception = {**capacity_class("debug"), "kind": names.EXCEPTION_KIND, "spec": {}}
+    live = stored(marked(SHIPS[0], SHIPPED), exception)
+    assert list(shipped(SHIPS, live).writes) == [at("on-demand")]
+
+
 @pytest.mark.parametrize("other", [capacity_class("mine"), marked(capacity_class("mine"), GIVEN)])
 def test_none_comes_where_somebody_has_classes_of_his_own(other: Json) -> None:
     """He may mean them to be all there is; those that are there still are brought up to date."""

@@ -42,13 +42,16 @@ class Plan(NamedTuple):
 def shipped(wanted: Iterable[Json], live: Objects) -> Plan:
     """The classes that ship: new ones only where no policy or class is anybody else's.
 
-    Whoever has written a class of his own may have meant it to be all there is.
+    Whoever has written a class of his own may have meant it to be all there is. An exception says
+    nothing of classes.
     """
     objects = ordered(marked(each, SHIPPED) for each in wanted)
     others = [
         at
         for at, each in live.items()
-        if not is_still(each, SHIPPED) and not _says_the_same(each, objects.get(at))
+        if at.kind.name != names.EXCEPTION_KIND
+        and not is_still(each, SHIPPED)
+        and not _says_the_same(each, objects.get(at))
     ]
     why = "somebody has changed it, or written it"
     return _planned(
