@@ -148,6 +148,7 @@ class Webhook:
         namespaces: NamespaceLabels | None = None,
         default_priority_class: Callable[[], str | None] = lambda: None,
         tell: Callable[[Notice], None] = lambda _notice: None,
+        reaches: Callable[[Mapping[str, str], Mapping[str, str]], bool] = lambda *_: True,
         unplaceable: Callable[[Json, Decision, PolicySet], str] = lambda *_: "",
     ) -> None:
         self.metrics = Metrics()
@@ -157,7 +158,7 @@ class Webhook:
             default_priority_class,
             unplaceable=unplaceable,
         )
-        handler = Handler(grounds, self.metrics, tell=tell)
+        handler = Handler(grounds, self.metrics, tell=tell, reaches=reaches)
         self.app: Starlette = admission_app({PATH: handler}, self.metrics)
 
     @property

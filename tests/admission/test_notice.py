@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.admission.reviews import POOL, SPOT, Json, Webhook, pod, policy_set, review
 from webhook.admission.notice import NO_NODE, REJECTED, Notice, Owner, of_no_node, owner_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 JOB = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u1", "controller": True}
 OWNER = Owner("batch/v1", "Job", "train", "u1")
@@ -56,6 +59,22 @@ def test_a_pod_without_a_controller_tells_nobody() -> None:
 def test_a_dry_run_tells_nobody() -> None:
     """It may have no effect: the entries of the configuration promise it."""
     assert told(owned(JOB, **ELSEWHERE), dryRun=True) == []
+
+
+def test_nobody_is_told_of_a_pod_that_the_api_server_would_not_send() -> None:
+    """Whoever reaches the port can make such a pod up: for kube-system, say."""
+    notices: list[Notice] = []
+    asked: list[object] = []
+
+    def reaches(pod: Mapping[str, str], namespace: Mapping[str, str]) -> bool:
+        asked.append((pod, namespace))
+        return False
+
+    webhook = Webhook(policy_set(POOL), tell=notices.append, reaches=reaches)
+    answer = webhook.post(review(owned(JOB, **ELSEWHERE)))
+    assert not answer.response["allowed"]
+    assert notices == []
+    assert asked == [({"fairlead.dev/run": "r"}, {})]
 
 
 def test_a_pod_that_asks_for_what_there_is_not_tells_what_to_change() -> None:

@@ -86,7 +86,8 @@ class Handler:
     """Decides on reviews.
 
     `clock` is for how long a decision took. `tell` gets what the owner of a pod is to be told, and
-    neither waits nor raises.
+    neither waits nor raises; `reaches`, of a pod's labels and its namespace's, says whether the API
+    server sends such pods. Of one that it would not have sent nobody is told: somebody else asks.
     """
 
     def __init__(
@@ -96,11 +97,13 @@ class Handler:
         *,
         clock: Callable[[], float] = time.perf_counter,
         tell: Callable[[Notice], None] = lambda _notice: None,
+        reaches: Callable[[Mapping[str, str], Mapping[str, str]], bool] = lambda _pod, _space: True,
     ) -> None:
         self._grounds = grounds
         self._observer = observer
         self._clock = clock
         self._tell = tell
+        self._reaches = reaches
 
     async def handle(self, body: bytes) -> Reply:
         """The answer to the body of one POST. Raises nothing."""
@@ -156,7 +159,7 @@ class Handler:
             for policy, (outcome, _) in _outcomes(decision.audited).items():
                 self._observer.audited(policy, request.namespace, outcome)
         if not request.dry_run:
-            self._tell_owner(request, decision, no_node)
+            self._tell_owner(request, labels, decision, no_node)
         level = logging.INFO if no_node else _level(decision)
         if _logger.isEnabledFor(level):
             seconds = self._clock() - began
@@ -173,12 +176,14 @@ class Handler:
             _logger.exception("no look at the nodes", extra={"uid": request.uid})
             return ""
 
-    def _tell_owner(self, request: PodRequest, decision: Decision, no_node: str) -> None:
+    def _tell_owner(
+        self, request: PodRequest, labels: Mapping[str, str], decision: Decision, no_node: str
+    ) -> None:
         notice = of_rejection(request.pod, request.namespace, decision)
         if no_node:
             self._observer.unplaceable()
             notice = of_no_node(request.pod, request.namespace, no_node)
-        if notice:
+        if notice and self._reaches(request.pod["metadata"].get("labels") or {}, labels):
             self._tell(notice)
 
 

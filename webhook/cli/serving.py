@@ -126,7 +126,7 @@ async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -
             nodes.unplaceable,
         )
         tell = notices.tell if notices else lambda _notice: None
-        handler = Handler(grounds, metrics, tell=tell)
+        handler = Handler(grounds, metrics, tell=tell, reaches=handshakes.takes)
         foresight = Foresight(grounds, metrics, pods_of=pods_of, reaches=handshakes.takes)
         crowd = Crowd(settings.max_connections, on_ended=metrics.connection_ended)
         limit = InFlightLimit(
