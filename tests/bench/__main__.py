@@ -13,6 +13,7 @@ from tests.bench import (
     engine,
     layers,
     memory,
+    nodes_decide,
     policy_decide,
     policy_memory,
     policy_tables,
@@ -150,6 +151,12 @@ def _policies(effort: Effort) -> dict[str, str]:
     return {"policies": policy_tables.decide(result, count)}
 
 
+def _nodes(effort: Effort) -> dict[str, str]:
+    with _lines.step("deciding beside nodes"):
+        done = nodes_decide.measure(effort.policies.nodes, effort.rounds, effort.calls // 25)
+    return {"nodes": policy_tables.nodes(done)}
+
+
 def _policy_writes(effort: Effort) -> dict[str, str]:
     done = policy_writes.measure(effort.policies.number, effort.policies.writes, _lines, _say)
     return {"policy-writes": policy_tables.writes(done)}
@@ -169,11 +176,12 @@ TABLES = (
     "policies",
     "policy-writes",
     "policy-memory",
+    "nodes",
     "runs",
     "run-costs",
     "run-replacement",
 )
-_IN_ROUNDS = ("engine", "cluster", "memory", "policies")
+_IN_ROUNDS = ("engine", "cluster", "memory", "policies", "nodes")
 PARTS: dict[str, Callable[[Effort], dict[str, str]]] = {
     "engine": _engine,
     "cluster": _cluster,
@@ -181,6 +189,7 @@ PARTS: dict[str, Callable[[Effort], dict[str, str]]] = {
     "policies": _policies,
     "policy-writes": _policy_writes,
     "policy-memory": _policy_memory,
+    "nodes": _nodes,
     "runs": _runs,
     "run-costs": _run_costs,
 }

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tests.bench import policy_decide, policy_memory
+from tests.bench import nodes_decide, policy_decide, policy_memory
 from tests.bench.spread import ratio, spread
 from tests.bench.tables import table, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tests.bench.nodes_decide import NodesDecide
     from tests.bench.policy_decide import DecideResult
     from tests.bench.policy_memory import PolicyMemory
     from tests.bench.policy_writes import WritesResult
@@ -61,6 +62,20 @@ def decide(result: DecideResult, policies: int) -> str:
             ),
         ]
     )
+
+
+def nodes(result: NodesDecide) -> str:
+    """Deciding with a look at the nodes, beside deciding without; and a node's change."""
+    rows = [
+        [arm, ratio(result.with_nodes[arm], figures).text(2)]
+        for arm, figures in result.without.items()
+    ]
+    head = [
+        f"10 KB pod, {nodes_decide.POLICIES} policies, {result.nodes:,} nodes",
+        "with `--nodes`, times as long",
+    ]
+    changed = f"The change of a node: {spread(result.put).text(0)} µs."
+    return f"{table(head, rows)}\n\n{changed}"
 
 
 def writes(result: WritesResult) -> str:

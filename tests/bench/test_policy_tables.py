@@ -6,9 +6,10 @@ import base64
 
 import orjson
 
-from tests.bench import policy_arena, policy_decide, policy_memory, policy_tables
+from tests.bench import nodes_decide, policy_arena, policy_decide, policy_memory, policy_tables
 from tests.bench.__main__ import TABLES
 from tests.bench.document import check
+from tests.bench.nodes_decide import NodesDecide
 from tests.bench.policy_decide import DecideResult
 from tests.bench.policy_memory import Held, PolicyMemory, node
 from tests.bench.policy_writes import WritesResult, value_in, written
@@ -42,6 +43,17 @@ def test_deciding_is_compared_within_each_round() -> None:
     text = policy_tables.decide(DecideResult(rounds), 1000)
     assert "| 10, from files | 150 (100–200) | 1.50 (1.50–1.50) |" in text
     assert text.count("**reached**") == 2
+
+
+def test_a_look_at_the_nodes_is_compared_within_each_round() -> None:
+    """Pod by pod; the change of a node stands by itself."""
+    without = {arm: [100.0, 300.0, 200.0] for arm in nodes_decide.ARMS}
+    looking = {arm: [110.0, 330.0, 240.0] for arm in nodes_decide.ARMS}
+    text = policy_tables.nodes(NodesDecide(5000, without, looking, [90.0, 120.0, 100.0]))
+    assert text.startswith("| 10 KB pod, 100 policies, 5,000 nodes |")
+    for arm in nodes_decide.ARMS:
+        assert f"| {arm} | 1.10 (1.10–1.20) |" in text
+    assert text.endswith("The change of a node: 100 (90–120) µs.")
 
 
 def test_the_view_of_the_nodes_is_what_a_process_holds_more() -> None:
