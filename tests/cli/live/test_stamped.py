@@ -28,6 +28,13 @@ def test_a_stamp_credits_fields_to_policies() -> None:
     assert (left.left_alone, left.policies) == ("bound", {})
 
 
+def test_a_stamp_names_those_that_were_set_aside_too() -> None:
+    """Whoever asks for one of them asks for no policy that never was."""
+    found = read(pod({"set": "12ab", "policies": {"spot": []}, "exceptions": {"anna": ["gpu"]}}))
+    assert found is not None
+    assert found.named == ["spot", "gpu"]
+
+
 @pytest.mark.parametrize("text", ["", "no JSON", "[]", "3"])
 def test_what_is_no_stamp_counts_as_none(text: str) -> None:
     """Anybody who writes pods may write there."""

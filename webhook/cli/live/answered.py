@@ -36,4 +36,4 @@ def _stamped(answers: Answers) -> list[str]:
         for each in answers.found
         for pod in ([each] if isinstance(each, LivePod) else each.pods)
     ]
-    return [name for pod in pods if pod.stamp for name in pod.stamp.policies]
+    return [name for pod in pods if pod.stamp for name in pod.stamp.named]

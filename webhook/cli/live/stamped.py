@@ -28,6 +28,11 @@ class Stamp(NamedTuple):
     exceptions: Mapping[str, Sequence[str]]
     whole: Mapping[str, Any]
 
+    @property
+    def named(self) -> list[str]:
+        """The policies that took part, then those that an exception took away."""
+        return [*self.policies, *(each for gone in self.exceptions.values() for each in gone)]
+
 
 def read(pod: Object) -> Stamp | None:
     """The pod's stamp; None if it has none that can be read.
