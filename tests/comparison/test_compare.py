@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -9,15 +10,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.comparison.worlds import NODES, arrival, compared, different
+from tests.laws.strategies import CLASSES, NOW, document, excepted_lists, exceptions, policies
 from tests.laws.strategies import nodes as drawn_nodes
 from tests.laws.strategies import pods as drawn_pods
-from tests.laws.strategies import policy_lists
 from tests.laws.world import CLUSTER, policy_set
 from tests.policy_tests.writing import policy
 from webhook import names
 from webhook.admission.arrival import Arrival
-from webhook.comparison.compare import Comparison, Sets
+from webhook.admission.engine import decide
+from webhook.comparison.compare import Comparison, Same, Sets
 from webhook.comparison.difference import Difference
+from webhook.comparison.gaps import gaps
 from webhook.errors import InvalidPod
 from webhook.placement.nodes import Node, read
 from webhook.policy.load import load
@@ -37,6 +40,7 @@ metadata: {name: burst}
 spec: {autoscaled: true, nodes: [{labels: {pool: burst}}]}
 ---
 """
+OTHER_SPOT = document("CapacityClass", "spot", {"nodes": [{"labels": {"spot": "yes"}}]})
 ARM: Json = {"nodeSelector": {"arch": "arm64"}}
 comparing = settings(
     max_examples=80,
@@ -201,20 +205,40 @@ def test_numbers_that_json_has_no_room_for_are_decided_on_all_the_same() -> None
 
 
 @st.composite
+def branches(draw: st.DrawFn, main: list[Json]) -> list[Json]:
+    """The documents with one of them written anew, moved or gone; or as they are; or others."""
+    if draw(st.integers(0, 3)) == 0:
+        return draw(excepted_lists())
+    found = list(main)
+    at = draw(st.integers(0, len(found) - 1))
+    name, kind = found[at]["metadata"]["name"], found[at]["kind"]
+    match draw(st.sampled_from(("same", "gone", "anew", "moved"))):
+        case "gone":
+            del found[at]
+        case "anew":
+            found[at] = draw(exceptions(name) if kind == names.EXCEPTION_KIND else policies(name))
+        case "moved" if kind == names.POLICY_KIND:
+            found[at] = {**found[at], "spec": {**found[at]["spec"], "priority": 9}}
+    return found
+
+
+@st.composite
 def worlds(draw: st.DrawFn) -> tuple[list[Json], list[Json], list[Json], list[Node]]:
-    """Two lists of policies, pods in several namespaces, and nodes."""
+    """Two lists of policies and exceptions, pods in several namespaces, and nodes."""
     found = draw(st.lists(drawn_nodes(), min_size=1, max_size=4))
+    old = draw(excepted_lists())
     return (
-        draw(policy_lists()),
-        draw(policy_lists()),
+        old,
+        draw(branches(old)),
         draw(st.lists(drawn_pods(), min_size=1, max_size=4)),
         [read(node) for node in found],
     )
 
 
 def _arrivals(pods: list[Json]) -> list[Arrival]:
+    now = datetime.fromisoformat(NOW)
     return [
-        Arrival(pod, namespace, {"tier": "batch"})
+        Arrival(pod, namespace, {"tier": "batch"}, now=now)
         for pod in pods
         for namespace in ("ml-team", "other")
     ]
@@ -260,13 +284,40 @@ def test_sets_that_change_places_turn_every_difference_round(
         assert sorted(other.policies) == sorted(one.policies)
 
 
+def _decided(pod: Arrival, sets: Sets) -> object:
+    """What the webhook makes of the pod under both sets, where it is not the same."""
+    old, new = (decide(pod, each, sets.cluster) for each in (sets.old, sets.new))
+    if not old.allowed and not new.allowed:
+        return "rejected"
+    assert old.placement is not None
+    assert new.placement is not None
+    if old.allowed and new.allowed and not gaps(old.placement, new.placement):
+        return "same"
+    return (old.result, old.reason), (new.result, new.reason)
+
+
+def _told(found: Difference | Same) -> object:
+    if isinstance(found, Difference):
+        return found.old[:2], found.new[:2]
+    return found
+
+
 @comparing
-@given(worlds())
+@given(worlds(), st.booleans())
 def test_what_is_remembered_is_what_would_be_decided(
-    world: tuple[list[Json], list[Json], list[Json], list[Node]],
+    world: tuple[list[Json], list[Json], list[Json], list[Node]], other_classes: bool
 ) -> None:
-    """Pods of one shape get one answer, and it is right for each of them."""
+    """What is done once for many pods, or for both sets, is right for each of them.
+
+    Also where the policies are as they were, and a class means other nodes.
+    """
     old, new, pods, nodes = world
-    comparison = Comparison(Sets(policy_set(old), policy_set(new), CLUSTER, nodes))
-    for pod in _arrivals(pods):
-        assert comparison.of(pod) == comparison.judged(pod)
+    classes = [OTHER_SPOT, *CLASSES[1:]] if other_classes else CLASSES
+    sets = Sets(policy_set(old), policy_set(new, classes), CLUSTER, nodes)
+    comparison = Comparison(sets)
+    # Who takes part in them is the same, and what they find is not.
+    moved = [{**pod, "spec": {**pod["spec"], "nodeSelector": {"pool": "a"}}} for pod in pods]
+    for pod in _arrivals([*pods, *moved]):
+        found = comparison.of(pod)
+        assert found == comparison.judged(pod)
+        assert _told(found) == _decided(pod, sets)

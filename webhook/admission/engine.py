@@ -12,22 +12,23 @@ from webhook.admission import stamp
 from webhook.admission.arrival import keeps_placement
 from webhook.admission.decision import Audited, Decision
 from webhook.admission.excepted import of_ended, taking_part
+from webhook.admission.weighed import NOBODY, Part, Seen, Weighed
 from webhook.identity import identify
 from webhook.placement import capacity_request, patch, pod, provenance
 from webhook.placement.kueue import flavor_of
 from webhook.placement.merge import Surroundings, merge
 from webhook.policy import operating_system, subject
-from webhook.policy.exceptions import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from webhook.admission.arrival import Arrival, Cluster
+    from webhook.admission.decision import Result
     from webhook.identity import Identity
     from webhook.placement.capacity_request import Request
     from webhook.placement.merge import Merged
+    from webhook.placement.patch import Operation
     from webhook.placement.pod import PodPlacement
-    from webhook.policy.exceptions import SetAside
     from webhook.policy.policy_set import PolicySet
 
 # Many policies may reject a pod at once, and each message quotes the pod.
@@ -40,17 +41,44 @@ def decide(arrival: Arrival, policies: PolicySet, cluster: Cluster) -> Decision:
 
     Raises InvalidPod if the pod's placement fields have no pod's shape.
     """
+    seen = see(arrival)
+    if seen is None:
+        return Decision("not-a-run")
+    weighed = weigh(seen, part_in(seen, policies), policies, cluster)
+    return _written(seen, weighed, policies)
+
+
+def see(arrival: Arrival) -> Seen | None:
+    """What is read of the pod; None if it is of no run. Raises as `decide` does."""
     own = pod.read(arrival.pod)
     identity = identify(own.labels, own.annotations, arrival.namespace_labels)
     if identity is None:
-        return Decision("not-a-run")
-    reason = keeps_placement(arrival, own)
-    if reason:
-        return _left_alone(arrival, own, identity, policies, reason)
-    matched, aside = taking_part(policies, subject_of(arrival, own, identity, policies), arrival)
+        return None
+    return Seen(arrival, own, identity, keeps_placement(arrival, own))
+
+
+def part_in(seen: Seen, policies: PolicySet) -> Part:
+    """Who takes part in the pod; nobody if it keeps its placement."""
+    if seen.keeps:
+        return NOBODY
+    subject = subject_of(seen.arrival, seen.own, seen.identity, policies)
+    return Part(*taking_part(policies, subject, seen.arrival))
+
+
+def weigh(
+    seen: Seen, part: Part, policies: PolicySet, cluster: Cluster, *, audit: bool = True
+) -> Weighed:
+    """What becomes of the pod, given who takes part in it, as `part_in` tells.
+
+    Without `audit` it is left open what policies under Audit would change. Raises as `decide` does.
+    """
+    own, arrival = seen.own, seen.arrival
+    if seen.keeps:
+        return Weighed("left-alone", own, seen.keeps)
+    matched, aside = part
     positions = operating_system.same_system(matched, policies.systems, own)
     if matched and not positions:
-        return _left_alone(arrival, own, identity, policies, _OTHER_SYSTEM, aside)
+        return Weighed("left-alone", own, _OTHER_SYSTEM, aside=aside)
     namespace = arrival.namespace
     enforced = tuple([at for at in positions if policies.policies[at].enforced_in(namespace)])
     flavor = flavor_of(own, pod.scheduling_gates(arrival.pod), arrival.namespace_labels)
@@ -58,15 +86,7 @@ def decide(arrival: Arrival, policies: PolicySet, cluster: Cluster) -> Decision:
     try:
         requests = _requests(own, policies)
     except capacity_request.InvalidRequest as error:
-        return Decision(
-            "rejected",
-            reason=_reason([str(error)]),
-            warnings=list(of_ended(aside)),
-            policies=bundle.policies,
-            identity=identity,
-            placement=own,
-            set_aside=aside,
-        )
+        return Weighed("rejected", own, _reason([str(error)]), bundle, aside=aside)
     around = Surroundings(
         policies.classes,
         cluster.default_priority_class,
@@ -75,32 +95,42 @@ def decide(arrival: Arrival, policies: PolicySet, cluster: Cluster) -> Decision:
     )
     merged = merge(bundle, own, requests, around)
     audited = None
-    if len(positions) > len(enforced):
+    if audit and len(positions) > len(enforced):
         if_enforced = merge(policies.bundle(positions, flavor), own, requests, around)
         audited = _audited(arrival, own, policies, positions, merged, if_enforced)
     if merged.rejections:
-        return Decision(
-            "rejected",
-            reason=_reason(merged.rejections),
-            warnings=[*merged.warnings, *of_ended(aside)],
-            policies=bundle.policies,
-            identity=identity,
-            placement=own,
-            trace=merged.trace,
-            audited=audited,
-            set_aside=aside,
-        )
-    credit = provenance.credits_of(bundle.policies, bundle.wishes, merged.placement)
-    final = _stamped(merged.placement, stamp.placed(policies.hash, credit, aside.by_name))
+        reason = _reason(merged.rejections)
+        return Weighed("rejected", own, reason, bundle, merged, audited, aside)
+    result: Result = "unchanged" if merged.placement == own else "placed"
+    return Weighed(result, merged.placement, "", bundle, merged, audited, aside)
+
+
+def _written(seen: Seen, weighed: Weighed, policies: PolicySet) -> Decision:
+    """What becomes of the pod as a patch, with the stamp that says why."""
+    placement, bundle, aside = weighed.placement, weighed.bundle, weighed.aside
+    warnings: Sequence[str] = ()
+    if bundle is not None:
+        said = weighed.merged.warnings if weighed.merged else ()
+        warnings = [*said, *of_ended(aside)]
+    operations: Sequence[Operation] = ()
+    if weighed.allowed:
+        if bundle is None:
+            text = stamp.left_alone(policies.hash, weighed.reason, aside.by_name)
+        else:
+            credit = provenance.credits_of(bundle.policies, bundle.wishes, placement)
+            text = stamp.placed(policies.hash, credit, aside.by_name)
+        placement = placement._replace(annotations={**placement.annotations, names.PLACEMENT: text})
+        operations = patch.operations(seen.arrival.pod, seen.own, placement)
     return Decision(
-        "unchanged" if merged.placement == own else "placed",
-        patch=patch.operations(arrival.pod, own, final),
-        warnings=[*merged.warnings, *of_ended(aside)],
-        policies=bundle.policies,
-        identity=identity,
-        placement=final,
-        trace=merged.trace,
-        audited=audited,
+        weighed.result,
+        reason=weighed.reason,
+        patch=operations,
+        warnings=warnings,
+        policies=weighed.policies,
+        identity=seen.identity,
+        placement=placement,
+        trace=weighed.trace,
+        audited=weighed.audited,
         set_aside=aside,
     )
 
@@ -130,29 +160,6 @@ def subject_of(
 def _requests(own: PodPlacement, policies: PolicySet) -> Sequence[Request]:
     text = own.annotations.get(names.CAPACITY)
     return capacity_request.parse(text, policies.classes) if text else ()
-
-
-def _stamped(placement: PodPlacement, text: str) -> PodPlacement:
-    return placement._replace(annotations={**placement.annotations, names.PLACEMENT: text})
-
-
-def _left_alone(
-    arrival: Arrival,
-    own: PodPlacement,
-    identity: Identity,
-    policies: PolicySet,
-    reason: str,
-    aside: SetAside = NOTHING,
-) -> Decision:
-    final = _stamped(own, stamp.left_alone(policies.hash, reason, aside.by_name))
-    return Decision(
-        "left-alone",
-        reason=reason,
-        patch=patch.operations(arrival.pod, own, final),
-        identity=identity,
-        placement=final,
-        set_aside=aside,
-    )
 
 
 def _audited(

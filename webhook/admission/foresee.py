@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 from webhook.admission import review
 from webhook.admission.advice import warnings
 from webhook.admission.arrival import Arrival
-from webhook.admission.engine import decide
+from webhook.admission.engine import decide, see
 from webhook.admission.foreseen import Fate, look, nothing_of, words
 from webhook.admission.handler import Reply, problem
-from webhook.admission.shape import Shapes
+from webhook.admission.shape import Shape, Shapes
 from webhook.errors import InvalidPod, InvalidReview, InvalidRun, NotSynced
 from webhook.placement.pod_requests import requests
 from webhook.workloads.object import Object
@@ -43,7 +43,7 @@ _CONTROLLER: Final = "system:fairlead:a-controller"
 
 
 # What was judged, by the pod's shape and what it asks for of a node.
-_Known: TypeAlias = dict[tuple[bytes, tuple[tuple[str, int], ...]], Fate]
+_Known: TypeAlias = dict[tuple[Shape, tuple[tuple[str, int], ...]], Fate]
 
 
 class Observer(Protocol):
@@ -178,7 +178,8 @@ class Foresight:
 
     def _fate(self, facts: _Facts, known: _Known, pod: JsonObject) -> Fate:
         arrival = Arrival(pod, facts.namespace, facts.labels, _CONTROLLER, facts.now)
-        shape = facts.shapes.of(arrival)
+        seen = see(arrival)
+        shape = None if seen is None else facts.shapes.of(seen)
         if shape is None:
             return self._judged(arrival, facts)
         # Whether there is room for it on a node depends on what it asks for, too.

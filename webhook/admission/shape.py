@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import orjson
 
 from webhook import names
-from webhook.admission.arrival import keeps_placement
-from webhook.identity import identify
 from webhook.placement import pod as pods
 from webhook.placement.kueue import flavor_of
 from webhook.placement.wishes import MemberWish
 from webhook.policy import subject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
-    from webhook.admission.arrival import Arrival
+    from webhook.admission.weighed import Seen
     from webhook.policy.policy_set import PolicySet
 
 # The engine asks for these itself.
 _ANNOTATIONS: Final = (names.CAPACITY, names.MIRROR_POD)
+
+
+class Shape(NamedTuple):
+    """`who` is all that decides which policies take part, `own` what they then find."""
+
+    who: bytes
+    own: bytes
 
 
 class Shapes:
@@ -41,37 +46,40 @@ class Shapes:
         self._indexes = any(each.reads_replica_indexes for each in both)
         self._exceptions = tuple(exception for each in both for exception in each.exceptions)
 
-    def of(self, arrival: Arrival) -> bytes | None:
+    def of(self, seen: Seen) -> Shape | None:
         """The shape; None if it cannot be told, and the pod is to be decided on by itself.
 
         Raises InvalidPod if the pod's placement fields have no pod's shape.
         """
-        own = pods.read(arrival.pod)
-        identity = identify(own.labels, own.annotations, arrival.namespace_labels)
-        if identity is not None:
-            index = identity.replica_index if self._indexes else None
-            identity = identity._replace(run="", replica_index=index)
+        arrival, own, identity, keeps = seen
+        index = identity.replica_index if self._indexes else None
         spec, now = arrival.pod["spec"], arrival.now
-        told = [
+        who = (
             None if now is None else [each.in_force(now) for each in self._exceptions],
             arrival.namespace,
             sorted(arrival.namespace_labels.items()),
-            identity,
-            keeps_placement(arrival, own),
+            identity._replace(run="", replica_index=index),
+            _among(self._labels, own.labels),
+            sorted(subject.resources(spec)) if self._resources else None,
+            sorted(subject.volumes(spec)) if self._volumes else None,
+        )
+        left = (
+            keeps,
             flavor_of(own, pods.scheduling_gates(arrival.pod), arrival.namespace_labels),
             # Under IsNull it matters whether there is any.
             bool(own.labels),
             bool(own.annotations),
-            _among(self._labels, own.labels),
             _among(self._annotations, own.annotations),
             own[2:],
-            sorted(subject.resources(spec)) if self._resources else None,
-            sorted(subject.volumes(spec)) if self._volumes else None,
-        ]
+        )
         try:
-            return orjson.dumps(told, option=orjson.OPT_SORT_KEYS, default=list)
+            return Shape(_bytes(who), _bytes(left))
         except TypeError:  # a number of over 64 bits, say
             return None
+
+
+def _bytes(told: object) -> bytes:
+    return orjson.dumps(told, option=orjson.OPT_SORT_KEYS, default=list)
 
 
 def _written(sets: Iterable[PolicySet], members: str) -> frozenset[str]:
@@ -84,5 +92,5 @@ def _written(sets: Iterable[PolicySet], members: str) -> frozenset[str]:
     )
 
 
-def _among(keys: Iterable[str], members: Mapping[str, str]) -> list[tuple[str, str]]:
-    return sorted((key, members[key]) for key in keys if key in members)
+def _among(keys: Collection[str], members: Mapping[str, str]) -> list[tuple[str, str]]:
+    return sorted([member for member in members.items() if member[0] in keys])

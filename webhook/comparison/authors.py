@@ -9,7 +9,7 @@ from webhook.comparison.difference import FieldChange
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from webhook.admission.decision import Decision
+    from webhook.admission.weighed import Weighed
     from webhook.placement.trace import Entry
     from webhook.placement.wishes import Wish
     from webhook.policy.policy_set import PolicySet
@@ -26,7 +26,7 @@ class Authors:
     def __init__(self, old: PolicySet, new: PolicySet) -> None:
         self._old, self._new = _wishes(old), _wishes(new)
 
-    def told(self, old: Decision, new: Decision) -> tuple[tuple[str, ...], tuple[FieldChange, ...]]:
+    def told(self, old: Weighed, new: Weighed) -> tuple[tuple[str, ...], tuple[FieldChange, ...]]:
         """The policies by which the decisions differ, in their order, and how, field by field.
 
         Policies that say the same of the pod in both sets only count if no other can be named:
@@ -40,7 +40,7 @@ class Authors:
         policies = otherwise or list(said) or sorted(taking_part)
         return tuple(policies), tuple(fields)
 
-    def _fields(self, old: Decision, new: Decision) -> list[FieldChange]:
+    def _fields(self, old: Weighed, new: Weighed) -> list[FieldChange]:
         counts = _EFFECTIVE if old.allowed and new.allowed else _REJECTED
         before, after = _by_key(old.trace), _by_key(new.trace)
         found = []

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from webhook import names
-from webhook.admission.engine import decide
+from webhook.admission.engine import part_in, see, weigh
 from webhook.admission.shape import Shapes
 from webhook.comparison.authors import Authors
 from webhook.comparison.difference import Difference, Side, kind_of
@@ -19,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from webhook.admission.arrival import Arrival, Cluster
-    from webhook.admission.decision import Decision
+    from webhook.admission.shape import Shape
+    from webhook.admission.weighed import Part, Seen, Weighed
     from webhook.placement.nodes import Node
-    from webhook.placement.pod import PodPlacement
     from webhook.policy.policy_set import PolicySet
 
 # no run: the pod belongs to none, so no policy is asked
@@ -38,53 +37,87 @@ class Sets(NamedTuple):
     nodes: Sequence[Node] | None = None
 
 
+class _Parts(NamedTuple):
+    """Who takes part under each set. `alike`: they are the same, and say the same, under both."""
+
+    old: Part
+    new: Part
+    alike: bool
+
+
 class Comparison:
-    """Compares two policy sets, pod by pod. Pods of one shape are decided on once."""
+    """Compares two policy sets, pod by pod.
+
+    What is the same is done once: pods of one shape are decided on once, pods that differ by their
+    own placement alone are matched once, and a pod of which both sets say the same is placed once.
+    """
 
     def __init__(self, sets: Sets) -> None:
         self._sets = sets
+        self._same_classes = sets.old.classes == sets.new.classes
         self._shapes = Shapes((sets.old, sets.new))
         self._authors = Authors(sets.old, sets.new)
         self._roster = None if sets.nodes is None else Roster(sets.nodes)
-        self._known: dict[bytes, Difference | Same] = {}
+        self._known: dict[Shape, Difference | Same] = {}
+        self._parts: dict[bytes, _Parts] = {}
 
     def of(self, arrival: Arrival) -> Difference | Same:
         """What becomes of the pod otherwise, or how it stays.
 
         Raises InvalidPod if the pod's placement fields have no pod's shape.
         """
-        shape = self._shapes.of(arrival)
-        if shape is None:
-            return self.judged(arrival)
+        seen = see(arrival)
+        if seen is None:
+            return "no run"
+        shape = self._shapes.of(seen)
+        # Nobody takes part in a pod that keeps its placement: that tells nothing of others.
+        if shape is None or seen.keeps:
+            return self._compared(seen, self._parts_in(seen))
         found = self._known.get(shape)
         if found is None:
-            found = self._known[shape] = self.judged(arrival)
+            parts = self._parts.get(shape.who)
+            if parts is None:
+                parts = self._parts[shape.who] = self._parts_in(seen)
+            found = self._known[shape] = self._compared(seen, parts)
         return found
 
     def judged(self, arrival: Arrival) -> Difference | Same:
-        """The same, decided anew."""
-        old = decide(arrival, self._sets.old, self._sets.cluster)
-        if old.placement is None:
+        """The same, decided anew, and under both sets whatever they say."""
+        seen = see(arrival)
+        if seen is None:
             return "no run"
-        new = decide(arrival, self._sets.new, self._sets.cluster)
+        return self._compared(seen, self._parts_in(seen)._replace(alike=False))
+
+    def _parts_in(self, seen: Seen) -> _Parts:
+        old, new = part_in(seen, self._sets.old), part_in(seen, self._sets.new)
+        namespace = seen.arrival.namespace
+        said = (
+            _said(policies, part, namespace)
+            for policies, part in ((self._sets.old, old), (self._sets.new, new))
+        )
+        return _Parts(old, new, self._same_classes and next(said) == next(said))
+
+    def _compared(self, seen: Seen, parts: _Parts) -> Difference | Same:
+        sets = self._sets
+        old = weigh(seen, parts.old, sets.old, sets.cluster, audit=False)
+        if parts.alike:
+            return "same" if old.allowed else "rejected"
+        new = weigh(seen, parts.new, sets.new, sets.cluster, audit=False)
         if not old.allowed and not new.allowed:
             return "rejected"
-        if old.allowed and new.allowed and _unstamped(old) == _unstamped(new):
+        if old.allowed and new.allowed and old.placement == new.placement:
             return "same"
-        sides = self._side(old, self._sets.old), self._side(new, self._sets.new)
+        sides = self._side(old, sets.old), self._side(new, sets.new)
         return Difference(kind_of(*sides), *sides, *self._authors.told(old, new))
 
-    def _side(self, decision: Decision, policies: PolicySet) -> Side:
-        if self._roster is None or not decision.allowed or decision.placement is None:
-            return Side(decision.result, decision.reason)
-        nodes = self._roster.of(decision.placement, policies.classes.values())
-        return Side(decision.result, decision.reason, nodes)
+    def _side(self, weighed: Weighed, policies: PolicySet) -> Side:
+        if self._roster is None or not weighed.allowed:
+            return Side(weighed.result, weighed.reason)
+        nodes = self._roster.of(weighed.placement, policies.classes.values())
+        return Side(weighed.result, weighed.reason, nodes)
 
 
-def _unstamped(decision: Decision) -> PodPlacement | None:
-    """The placement without our own annotation, in which the set's hash stands."""
-    placement = decision.placement
-    if placement is None:
-        return None
-    own = {k: v for k, v in placement.annotations.items() if k != names.PLACEMENT}
-    return placement._replace(annotations=own)
+def _said(policies: PolicySet, part: Part, namespace: str) -> list[tuple[object, ...]]:
+    """All that makes a difference of those who take part, in their order."""
+    taking = [policies.policies[at] for at in part.positions]
+    return [(each.name, each.enforced_in(namespace), each.wishes) for each in taking]
