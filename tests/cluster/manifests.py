@@ -20,8 +20,27 @@ spec:
     - labels: {cloud.google.com/gke-spot: "true"}
       taints: [{key: cloud.google.com/gke-spot, value: "true", effect: NoSchedule}]
 ---"""
+# One of that name by a label, as a document of its own.
+LABELLED_SPOT = """
+apiVersion: fairlead.dev/v1alpha1
+kind: CapacityClass
+metadata: {name: spot}
+spec: {nodes: [{labels: {lifecycle: spot}}]}
+"""
 SPOT_TAINT = {"key": SPOT, "operator": "Equal", "value": "true", "effect": "NoSchedule"}
 ZONE = "topology.kubernetes.io/zone"
+
+
+def policy_text(name: str, *spec: str) -> str:
+    """A policy as a document of a text of policies; `spec` in lines of YAML."""
+    lines = "\n  ".join(spec)
+    return f"""
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {{name: {name}}}
+spec:
+  {lines}
+---"""
 
 
 def spec(**fields: object) -> Json:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.cluster.manifests import SPOT, SPOT_CLASS, pod, template, workload
+from tests.cluster.manifests import SPOT, SPOT_CLASS, pod, policy_text, template, workload
 from tests.cluster.rooms import NewNamespace, Room, is_stamped
 from webhook import names
 from webhook.cli import fairlead
@@ -27,16 +27,9 @@ POOL = "cloud.google.com/gke-nodepool"
 
 def policy(name: str, stage: str, spec: str) -> str:
     """A policy for the pods of a stage in the namespaces of these tests."""
-    return f"""
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {{name: diff-{name}}}
-spec:
-  match:
-    namespaceSelector: {{matchLabels: {{test: diff}}}}
-    podSelector: {{matchLabels: {{stage: {stage}}}}}
-  {spec}
----"""
+    namespaces, pods = "{matchLabels: {test: diff}}", f"{{matchLabels: {{stage: {stage}}}}}"
+    match = f"match: {{namespaceSelector: {namespaces}, podSelector: {pods}}}"
+    return policy_text(f"diff-{name}", match, spec)
 
 
 POLICIES = SPOT_CLASS + policy(

@@ -13,7 +13,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.cluster.manifests import SPOT, SPOT_CLASS, SPOT_TAINT, pod, template, workload
+from tests.cluster.manifests import (
+    SPOT,
+    SPOT_CLASS,
+    SPOT_TAINT,
+    pod,
+    policy_text,
+    template,
+    workload,
+)
 from tests.cluster.rooms import NewNamespace, Room
 from webhook import names
 from webhook.cli import fairlead
@@ -26,14 +34,7 @@ SELECTOR = "match: {namespaceSelector: {matchLabels: {test: live}}"
 
 def policy(name: str, match: str, spec: str) -> str:
     """A policy for some pods in the namespaces of these tests."""
-    return f"""
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {{name: live-{name}}}
-spec:
-  {SELECTOR}{match}}}
-  {spec}
----"""
+    return policy_text(f"live-{name}", f"{SELECTOR}{match}}}", spec)
 
 
 SPOT_POLICY = policy(

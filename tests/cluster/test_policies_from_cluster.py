@@ -12,6 +12,7 @@ import yaml
 
 from tests.admission.reviews import review
 from tests.cli.served import Served, ask, pool_in, pool_policy, served
+from tests.cluster.manifests import LABELLED_SPOT
 from tests.cluster.rooms import metric
 from tests.policy.examples import EVERYTHING
 from webhook import names
@@ -29,12 +30,6 @@ SMALL = Settings(components=("etcd", "kube-apiserver"))
 RESOURCES = (names.PLACEMENT_POLICIES, names.CAPACITY_CLASSES, names.PLACEMENT_EXCEPTIONS)
 DEFINITIONS = tuple(f"{resource}.{names.GROUP}" for resource in RESOURCES)
 RIGHTS = Path("manifests/base/policies-rights.yaml")
-SPOT = """
-apiVersion: fairlead.dev/v1alpha1
-kind: CapacityClass
-metadata: {name: spot}
-spec: {nodes: [{labels: {lifecycle: spot}}]}
-"""
 WISH = """
 apiVersion: fairlead.dev/v1alpha1
 kind: PlacementPolicy
@@ -135,9 +130,9 @@ def test_the_set_follows_the_objects_of_the_cluster(
         wait_for_set(server, pool_policy("b"))
         assert pool(server) == "b"
 
-        kubectl("apply", "-f", "-", stdin=f"{SPOT}---{WISH}")
-        wait_for_set(server, pool_policy("b"), SPOT, WISH)
-        changed = SPOT.replace("lifecycle: spot", "lifecycle: cheap")
+        kubectl("apply", "-f", "-", stdin=f"{LABELLED_SPOT}---{WISH}")
+        wait_for_set(server, pool_policy("b"), LABELLED_SPOT, WISH)
+        changed = LABELLED_SPOT.replace("lifecycle: spot", "lifecycle: cheap")
         kubectl("apply", "-f", "-", stdin=changed)
         wait_for_set(server, pool_policy("b"), changed, WISH)
 
@@ -182,8 +177,8 @@ def test_a_set_that_is_none_leaves_the_last_good_one(
         assert metric(server.health_port, "fairlead_policy_reload_total", outcome="refused") == 1
 
         # Nor is any other write taken, until the whole set is one.
-        kubectl("apply", "-f", "-", stdin=SPOT)
-        wait_for_set(server, pool_policy("a"), SPOT, WISH)
+        kubectl("apply", "-f", "-", stdin=LABELLED_SPOT)
+        wait_for_set(server, pool_policy("a"), LABELLED_SPOT, WISH)
         assert where not in wait_for_reason(server, "loaded at")
 
         kubectl("delete", "cc", "spot")
@@ -212,14 +207,14 @@ def test_a_cluster_without_the_definitions_is_waited_for_and_their_loss_is_survi
         server.wait_ready()
         wait_for_reason(server, "loaded at", "placementexceptions.fairlead.dev, so there are none")
         define(kubectl)
-        kubectl("apply", "-f", "-", stdin=f"{SPOT}---{WISH}---{pool_policy('a')}")
-        wait_for_set(server, SPOT, WISH, pool_policy("a"))
+        kubectl("apply", "-f", "-", stdin=f"{LABELLED_SPOT}---{WISH}---{pool_policy('a')}")
+        wait_for_set(server, LABELLED_SPOT, WISH, pool_policy("a"))
 
         kubectl("delete", "crd", *DEFINITIONS)
         wait_for_reason(server, "vanished with the definition of", "loaded at")
         assert server.readiness()[0] == 200
         assert pool(server) == "a"
-        wait_for_set(server, SPOT, WISH, pool_policy("a"))
+        wait_for_set(server, LABELLED_SPOT, WISH, pool_policy("a"))
 
         define(kubectl)
         kubectl("apply", "-f", "-", stdin=pool_policy("c"))
