@@ -44,9 +44,9 @@ def obtain(
     built = Built(folder / program.name, folder / "manifests.json")
     with locked(cache / "build.lock"):
         if not built.file.exists():
+            toolchain = find_toolchain(os.environ, cache, progress)
             what = f"building {program.name} {program.module.version}"
             with progress.step(what, about=program.seconds):
-                toolchain = find_toolchain(os.environ, cache, progress)
                 build(program, built.program, toolchain, os.environ)
                 found = list(manifests(_source(program, toolchain)))
                 # Written last: where it is, all is.
