@@ -20,6 +20,13 @@ SPOT = policies(policy("spots", "overrides: {capacity: [{class: spot, mode: Allo
         ("metadata.labels.app", "labels[app]"),
         ("tolerations[nvidia.com/gpu]", "tolerations[nvidia.com/gpu]"),
         ("affinity.nodeAffinity.required", "affinity.nodeAffinity.required"),
+        (".spec.nodeSelector.pool", "nodeSelector[pool]"),
+        ("spec.template.spec.tolerations", "tolerations"),
+        ("spec.template.metadata.labels.app", "labels[app]"),
+        (
+            "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution",
+            "affinity.nodeAffinity.required",
+        ),
     ],
 )
 def test_a_path_may_be_written_as_in_a_pod(said: str, path: str) -> None:

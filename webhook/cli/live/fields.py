@@ -18,13 +18,16 @@ if TYPE_CHECKING:
     from webhook.policy.policy_set import PolicySet
 
 _KEYED: Final = (*MAPS, "tolerations", "capacity", "topologySpreadConstraints")
-_PREFIXES: Final = ("spec.", "metadata.")
+# As JSONPath begins, as templates hold a pod's fields, and as a pod does.
+_PREFIXES: Final = (".", "spec.template.", "spec.", "metadata.")
+# What the names of a pod's affinities all end with, and say nothing by.
+_ENDING: Final = "DuringSchedulingIgnoredDuringExecution"
 _CAPACITY: Final = re.compile(r"capacity\[(.*)\]")
 
 
 def field_path(said: str) -> str:
     """A path as stamps and traces write it: `spec.nodeSelector.pool` is nodeSelector[pool]."""
-    path = said.strip()
+    path = said.strip().replace(_ENDING, "")
     for prefix in _PREFIXES:
         path = path.removeprefix(prefix)
     holder, dot, key = path.partition(".")
