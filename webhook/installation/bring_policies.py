@@ -94,8 +94,8 @@ async def _planned(
         return (policy_plan.given if given else policy_plan.shipped)(wanted, live)
     if given:
         plan = policy_plan.given(wanted, live)
-        left = f"the policies given take the place of those in {CONFIG_MAP}, which is not read more"
-        return plan._replace(notes=(left,))
+        given_up = f"those in {CONFIG_MAP}, which is not read any more"
+        return plan._replace(notes=(f"the policies given take the place of {given_up}",))
     name = mounted_config_map(before)
     if not name:
         raise InstallationError(
