@@ -37,47 +37,36 @@ def configuration(
 
 
 @pytest.mark.parametrize(
-    ("seen", "said"),
+    ("seen", "said", "first"),
     [
-        (None, "fairlead doctor tells"),
-        ({}, "Fairlead is not installed"),
-        (configuration("2026-11-22T09:00:00Z"), "created before Fairlead was installed"),
+        (None, "fairlead doctor tells", ""),
+        ({}, "Fairlead is not installed", "fairlead install; then "),
+        (configuration("2026-11-22T09:00:00Z"), "created before Fairlead was installed", ""),
         (
             configuration(entry={"namespaceSelector": {"matchLabels": {"place": "all"}}}),
             "no pod of the namespace research is sent",
-        ),
-        (
-            configuration(entry={"objectSelector": {"matchLabels": {"x": "y"}}}),
-            "pods with its labels are not sent",
-        ),
-        (configuration(**{names.DISABLED_UNTIL: "soon"}), "is disabled until soon"),
-        (configuration(), "did not answer when it was created"),
-    ],
-)
-def test_the_most_likely_reason_is_told(seen: Any, said: str) -> None:
-    """Each of them has its own."""
-    assert said in why(POD, {}, seen).reason
-
-
-@pytest.mark.parametrize(
-    ("seen", "first"),
-    [
-        ({}, "fairlead install; "),
-        (configuration("2026-11-22T09:00:00Z"), ""),
-        (
-            configuration(entry={"namespaceSelector": {"matchLabels": {"place": "all"}}}),
             "label it as the namespaceSelector of fairlead",
         ),
         (
             configuration(entry={"objectSelector": {"matchLabels": {"x": "y"}}}),
+            "pods with its labels are not sent",
             "fairlead install --source NAME",
         ),
-        (configuration(**{names.DISABLED_UNTIL: "soon"}), "fairlead enable; "),
-        (configuration(), ""),
+        (
+            configuration(**{names.DISABLED_UNTIL: "soon"}),
+            "is disabled until soon",
+            "fairlead enable; then ",
+        ),
+        (configuration(), "did not answer when it was created", ""),
     ],
 )
-def test_the_cure_is_a_new_pod_once_that_would_be_placed(seen: Any, first: str) -> None:
-    """Before that, a new one would have no stamp either."""
-    cure = why(POD, {}, seen).cure
-    assert cure.startswith(first or "delete it")
-    assert "delete it, for its controller to create it again" in cure
+def test_the_most_likely_reason_is_told_and_what_comes_before_a_new_pod(
+    seen: Any, said: str, first: str
+) -> None:
+    """Without that, a new one would have no stamp either."""
+    found = why(POD, {}, seen)
+    assert said in found.reason
+    assert found.cure.startswith(first)
+    assert found.cure.endswith(
+        "delete it, for its controller to create it again: a placement cannot be added"
+    )
