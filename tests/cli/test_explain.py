@@ -109,9 +109,11 @@ def test_policies_under_audit_tell_what_they_would_do(files: Files) -> None:
     at = lines.index("If the policies under audit were enforced")
     assert lines[at + 1 : at + 3] == [
         "set spec.nodeSelector {a/b}",
-        "set spec.tolerations 1 entries",
+        "set spec.tolerations 1 entry",
     ]
     assert lines[0].endswith("unchanged: no policy matches")
+    short = files.on(POD, "--policy", "tried", policies=[AUDITED]).stdout
+    assert "audit tried Tried out. (it changes nothing; " in " ".join(short.split())
 
 
 def test_a_policy_that_is_not_rolled_out_to_the_namespace_says_so(files: Files) -> None:

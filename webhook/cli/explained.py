@@ -105,7 +105,7 @@ def _short(value: Any) -> str:
         case dict():
             return f"{{{', '.join(map(str, value))}}}"
         case list():
-            return f"{len(value)} entries"
+            return "1 entry" if len(value) == 1 else f"{len(value)} entries"
         case None:
             return ""
     return str(value)

@@ -203,6 +203,10 @@ def test_a_policys_pods_are_those_that_it_touched_and_those_that_it_would(tmp_pa
     assert "1 research p-0: match.roles: ps is none of worker" in " ".join(
         plain(list(text.pods(pods_of(found, "workers"))))
     )
+    tried = (policy("workers", match={"roles": ["worker"]}, enforcement="Audit"),)
+    for policies, said in ((POLICIES, False), (tried, True)):
+        shown = text.pods(pods_of(gathered(tmp_path, policies=policies), "workers"))
+        assert any(line.startswith("under Audit") for line in shown) == said
     (gone,) = document.pods(pods_of(found, "gone"))["noMore"]
     assert gone["why"] == "no policy of that name is in force any more"
     with pytest.raises(NoSuchPolicy, match="did you mean workers"):

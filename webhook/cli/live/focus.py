@@ -28,6 +28,7 @@ _NOBODYS: Final = (
     f"tolerations[{names.TAINT_NOT_READY}]",
     f"tolerations[{names.TAINT_UNREACHABLE}]",
 )
+_AUDITED: Final = "it changes nothing; what it would do is told without --policy and --field"
 # A word, a policy, and what is said.
 Row = tuple[str, str, str]
 
@@ -121,7 +122,8 @@ def of_replicas(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterat
     for answer in answers(replicas, policies):
         if focus.has_say(answer.name, policies) and answer.name not in spoken:
             silent += 1
-            yield answer.answer, answer.name, answer.why
+            why = f"{answer.why} ({_AUDITED})" if answer.answer == "audit" else answer.why
+            yield answer.answer, answer.name, why.lstrip()
     if not found and not silent and focus.field and not focus.policy:
         yield "no", "", f"no policy of the set says anything of {focus.field}"
 

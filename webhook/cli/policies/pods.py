@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from webhook.cli.live.focus import NoSuchPolicy
+from webhook.cli.policies.words import EVERYWHERE, where
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 class PodsOf:
     """Of one policy: live pods in which it took part and that it matches now (`both`), that it
     does not match any more (`no_more`), in which it would take part (`would`), and in which it
-    would not for an exception (`excepted`); workloads.
+    would not for an exception (`excepted`); workloads. `audited`: it is under Audit somewhere.
     """
 
     name: str
@@ -26,6 +27,7 @@ class PodsOf:
     would: Sequence[LivePod]
     excepted: Sequence[LivePod]
     templates: Sequence[Template]
+    audited: bool
 
 
 def pods_of(gathered: Gathered, name: str) -> PodsOf:
@@ -45,6 +47,7 @@ def pods_of(gathered: Gathered, name: str) -> PodsOf:
         [pod for pod in gathered.pods if name in pod.matching and name not in pod.stamped],
         [pod for pod in gathered.pods if name in pod.excepted and name not in pod.stamped],
         [each for each in gathered.templates if name in each.matching],
+        name in gathered.models and where(gathered.models[name]) != EVERYWHERE,
     )
 
 

@@ -73,6 +73,9 @@ def pods(found: PodsOf) -> Iterator[str]:
     if found.would:
         yield ""
         yield "would: it took no part when they were created; fairlead explain pod NAME says why"
+    if found.audited:
+        yield ""
+        yield "under Audit, all or part of it: there it changes nothing, and fairlead audit sums up"
 
 
 def replicas(gathered: Gathered) -> Iterator[str]:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from webhook.policy.match_model import Match
     from webhook.policy.model import PlacementPolicy
 
+EVERYWHERE = "everywhere"
 _ALL = "every pod of every run"
 
 
@@ -27,7 +28,7 @@ def where(policy: PlacementPolicy) -> str:
     if policy.spec.enforcement == "Audit":
         return "audit"
     rollout = policy.spec.rollout
-    return f"in {', '.join(rollout.namespaces)}" if rollout else "everywhere"
+    return f"in {', '.join(rollout.namespaces)}" if rollout else EVERYWHERE
 
 
 def _conditions(match: Match) -> list[str]:
