@@ -43,6 +43,13 @@ spec:
 ---"""
 
 
+WORKERS_ON_SPOT = SPOT_CLASS + policy_text(
+    "workers-on-spot",
+    "match: {roles: [worker]}",
+    "overrides: {capacity: [{class: spot, mode: Constrain}]}",
+)
+
+
 def spec(**fields: object) -> Json:
     """A pod's spec of one container."""
     return {"containers": [{"name": "main", "image": "example.invalid/none"}], **fields}

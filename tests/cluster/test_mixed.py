@@ -10,7 +10,7 @@ from random import Random
 import jsonpatch
 import pytest
 
-from tests.cluster.manifests import SPOT, SPOT_CLASS, Json, pod, terms, within
+from tests.cluster.manifests import SPOT, WORKERS_ON_SPOT, Json, pod, terms, within
 from tests.cluster.rooms import is_stamped
 from webhook import names
 from webhook.admission.arrival import Arrival, Cluster
@@ -21,15 +21,8 @@ from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.webhook import start_webhook, stop_webhook
 
 POLICIES = (
-    SPOT_CLASS
+    WORKERS_ON_SPOT
     + """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: workers-on-spot}
-spec:
-  match: {roles: [worker]}
-  overrides: {capacity: [{class: spot, mode: Constrain}]}
----
 apiVersion: fairlead.dev/v1alpha1
 kind: PlacementPolicy
 metadata: {name: no-claims-on-spot}

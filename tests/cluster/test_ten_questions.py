@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.cluster.manifests import pod, template, workload
+from tests.cluster.manifests import WORKERS_ON_SPOT, pod, template, workload
 from tests.cluster.rooms import is_stamped, stamp
 from webhook import names
 from webhook.cli import fairlead
@@ -35,22 +35,9 @@ CONFIGURATION = (
     f"{names.WEBHOOK_CONFIGURATION}"
 )
 POLICY_OBJECTS = f"/apis/{names.API_VERSION}/{names.PLACEMENT_POLICIES}"
-POLICIES = """
-apiVersion: fairlead.dev/v1alpha1
-kind: CapacityClass
-metadata: {name: spot}
-spec:
-  nodes:
-  - labels: {cloud.google.com/gke-spot: "true"}
-    taints: [{key: cloud.google.com/gke-spot, value: "true", effect: NoSchedule}]
----
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: workers-on-spot}
-spec:
-  match: {roles: [worker]}
-  overrides: {capacity: [{class: spot, mode: Constrain}]}
----
+POLICIES = (
+    WORKERS_ON_SPOT
+    + """
 apiVersion: fairlead.dev/v1alpha1
 kind: PlacementPolicy
 metadata: {name: fast-queue}
@@ -80,6 +67,7 @@ spec:
   match: {frameworks: [dask]}
   overrides: {nodeSelector: {pool: dask}}
 """
+)
 # The branch that is to be merged: parameter servers go to spot nodes as well.
 BRANCH = POLICIES.replace(
     "match: {roles: [worker]}\n  overrides: {capacity",
