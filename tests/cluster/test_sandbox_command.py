@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.cluster.manifests import pod
 from tests.cluster.scenes import run_manifest
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.processes import alive
@@ -191,11 +192,14 @@ def test_with_policies_pods_of_runs_are_placed(
     placed, other = (kubectl.json("get", "pod", name) for name in ("placed", "other"))
     assert placed["spec"]["nodeSelector"] == {"cloud.google.com/gke-nodepool": "on-demand"}
     assert "nodeSelector" not in other["spec"]
-    lost = {"spec": {"nodeSelector": {"pool": "typo"}}}
-    asked = ("--labels=fairlead.dev/run=one", "--dry-run=server", f"--overrides={json.dumps(lost)}")
-    while (
-        "pool=typo" not in kubectl.run("run", "lost", "--image=example.invalid/none", *asked).stderr
-    ):
+    lost = json.dumps(pod("lost", labels={"fairlead.dev/run": "one"}, nodeSelector={"pool": "a"}))
+
+    def warning() -> str:
+        done = kubectl.run("create", "--dry-run=server", "-f", "-", stdin=lost)
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    while "pool=a matches none" not in warning():
         pass
 
     again = sandbox("up", "--policies", str(policies / "policy.yaml"))
