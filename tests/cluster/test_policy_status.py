@@ -12,6 +12,7 @@ import pytest
 
 from tests.admission.reviews import pod, review
 from tests.cli.served import Served, ask, pool_policy, served
+from tests.cluster.manifests import LABELLED_SPOT
 from tests.cluster.rooms import Json, metric
 from tests.server.serving import readiness
 from webhook import names
@@ -28,12 +29,6 @@ SMALL = Settings(components=("etcd", "kube-apiserver"))
 PATIENCE = 120.0
 CONTROLLER = "status-controller"
 OPTIONS = ("--no-leader-election", "--policy-status-interval", "0.4")
-SPOT = """
-apiVersion: fairlead.dev/v1alpha1
-kind: CapacityClass
-metadata: {name: spot}
-spec: {nodes: [{labels: {lifecycle: spot}}]}
-"""
 ON_SPOT = """
 apiVersion: fairlead.dev/v1alpha1
 kind: PlacementPolicy
@@ -203,7 +198,7 @@ def clean(site: Site) -> Iterator[Site]:
 def test_the_columns_are_filled(clean: Site) -> None:
     """Of policies and of classes, and with -o wide more."""
     site = clean
-    site.kubectl("create", "-f", "-", stdin=f"{SPOT}---{ON_SPOT}")
+    site.kubectl("create", "-f", "-", stdin=f"{LABELLED_SPOT}---{ON_SPOT}")
     for place in ("pp/on-spot", "cc/spot"):
         site.until_said(place, "Accepted", "True", "Accepted")
         site.until_said(place, "Satisfiable", "Unknown", "NoNodes")
@@ -229,7 +224,7 @@ def test_the_columns_are_filled(clean: Site) -> None:
 def test_a_set_that_is_none_says_who_is_at_fault_and_what_is_in_force(clean: Site) -> None:
     """What was good stays accepted as it was; what is new beside a fault has to wait."""
     site = clean
-    site.kubectl("create", "-f", "-", stdin=f"{SPOT}---{ON_SPOT}---{STRICT}")
+    site.kubectl("create", "-f", "-", stdin=f"{LABELLED_SPOT}---{ON_SPOT}---{STRICT}")
     for place in ("pp/on-spot", "pp/strict", "cc/spot"):
         site.until_said(place, "Accepted", "True", "Accepted")
     began = site.condition("pp/strict")["lastTransitionTime"]
@@ -253,7 +248,7 @@ def test_nodes_that_come_satisfy(clean: Site) -> None:
     """A class without a node, and the policy that wants it, say so until there is one."""
     site = clean
     node(site, "other", {"lifecycle": "normal"})
-    site.kubectl("create", "-f", "-", stdin=f"{SPOT}---{ON_SPOT}")
+    site.kubectl("create", "-f", "-", stdin=f"{LABELLED_SPOT}---{ON_SPOT}")
     message = site.until_said("pp/on-spot", "Satisfiable", "False", "NoNode")["message"]
     assert "class spot with mode Constrain leaves none of the 1 nodes" in message
     site.until_said("cc/spot", "Satisfiable", "False", "NoNode")
@@ -282,7 +277,7 @@ def test_pods_are_counted_over_replicas_and_controllers(clean: Site) -> None:
     for name in ("strict", "spot-1"):
         if name not in site.kubectl("get", "namespaces"):
             site.kubectl("create", "namespace", name)
-    site.kubectl("create", "-f", "-", stdin=f"{SPOT}---{ON_SPOT}---{STRICT}")
+    site.kubectl("create", "-f", "-", stdin=f"{LABELLED_SPOT}---{ON_SPOT}---{STRICT}")
     site.until_said("pp/strict", "Accepted", "True", "Accepted")
 
     def hashes() -> list[Json]:
