@@ -68,6 +68,16 @@ def test_a_pods_limit_counts_where_nobody_requests() -> None:
     assert requests(spec) == {"cpu": 1000, "memory": 10**9}
 
 
+def test_a_pods_limit_of_huge_pages_counts_whatever_its_containers_request() -> None:
+    """As the API server defaults it: they are never promised twice."""
+    limits = {"hugepages-2Mi": "8Mi"}
+    spec = {
+        "containers": [{"resources": {"requests": {"hugepages-2Mi": "4Mi"}}}],
+        "resources": {"limits": limits},
+    }
+    assert requests(spec) == {"hugepages-2Mi": 8 * 2**20}
+
+
 def test_a_sum_is_as_wide_as_the_schedulers() -> None:
     """64 bits: whoever remembers what was asked need not hold more."""
     spec = {"containers": [container(cpu="9E", memory="9E")] * 3}

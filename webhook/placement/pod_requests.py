@@ -6,7 +6,7 @@ from limits in k8s.io/kubernetes/pkg/apis/core/v1/defaults.go.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from webhook.placement.quantity import InvalidQuantity, counted, nanos
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # Amounts in nanos, by resource.
 _Amounts: TypeAlias = dict[str, int]
+_HUGE_PAGES: Final = "hugepages-"
 
 
 def requests(spec: JsonObject) -> Mapping[str, int]:
@@ -51,16 +52,20 @@ def requests(spec: JsonObject) -> Mapping[str, int]:
 
 
 def _of_pod(total: _Amounts, resources: object) -> None:
-    """Pod-level requests; a limit counts where neither pod nor containers request anything."""
+    """Pod-level requests; a limit counts where neither pod nor containers request anything.
+
+    Of huge pages, which are never promised twice, it counts whatever the containers request.
+    """
     if isinstance(resources, dict):
         given = _amounts(resources.get("requests"))
         for name, nano in _amounts(resources.get("limits")).items():
-            given.setdefault(name, total.get(name, nano))
+            asked = nano if name.startswith(_HUGE_PAGES) else total.get(name, nano)
+            given.setdefault(name, asked)
         total.update({name: nano for name, nano in given.items() if _is_for_pods(name)})
 
 
 def _is_for_pods(resource: str) -> bool:
-    return resource in ("cpu", "memory") or resource.startswith("hugepages-")
+    return resource in ("cpu", "memory") or resource.startswith(_HUGE_PAGES)
 
 
 def _asked(resources: object) -> _Amounts:
