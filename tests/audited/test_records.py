@@ -74,6 +74,10 @@ def test_what_a_policy_would_have_meant(
         event("not JSON"),
         event({"differs": True}),
         event(["a"]),
+        event({"policies": ["a"], "rejections": 5}),
+        event("[" * 100_000),
+        b"[" * 100_000 + b'".fairlead.dev/audit"\n',
+        b'{"stage": "ResponseComplete", "annotations": ["pods-0.fairlead.dev/audit"]}\n',
         b'{"stage": "ResponseComplete", "annotations": null, "x": ".fairlead.dev/audit"}\n',
         b"\n",
     ],
@@ -82,6 +86,12 @@ def test_a_line_that_is_no_such_event_says_nothing(line: bytes) -> None:
     """A log that is cut, or another program's, is no reason to lose the rest."""
     good = event({"policies": ["a"], "differs": False})
     assert list(from_log.records([line, good])) == [Record("research", "a", "same")]
+
+
+def test_an_event_about_nothing_is_counted_nowhere_in_particular() -> None:
+    """It has the report all the same."""
+    line = json.loads(event({"policies": ["a"], "differs": False})) | {"objectRef": ["pods"]}
+    assert list(from_log.records([json.dumps(line).encode()])) == [Record("", "a", "same")]
 
 
 def test_what_the_replicas_counted_is_read_from_their_metrics() -> None:

@@ -30,29 +30,32 @@ def records(lines: Iterable[bytes]) -> Iterator[Record]:
         if _KEY.encode() not in line:
             continue
         try:
-            event = json.loads(line)
-        except ValueError:
+            event = _object(json.loads(line))
+        except (ValueError, RecursionError):
             continue
-        if isinstance(event, dict) and event.get("stage") == _STAGE:
+        if event.get("stage") == _STAGE:
             yield from _of(event)
 
 
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
 def _of(event: dict[str, Any]) -> Iterator[Record]:
-    about = event.get("objectRef") or {}
-    reports = [text for key, text in (event.get("annotations") or {}).items() if key.endswith(_KEY)]
-    for text in reports:
+    about, annotations = _object(event.get("objectRef")), _object(event.get("annotations"))
+    for text in (text for key, text in annotations.items() if key.endswith(_KEY)):
         try:
-            report = json.loads(text)
+            report = _object(json.loads(text))
             policies = [str(policy) for policy in report["policies"]]
-        except (ValueError, KeyError, TypeError):
+            rejections = [str(each) for each in report.get("rejections") or ()]
+        except (ValueError, KeyError, TypeError, RecursionError):
             continue
-        rejections = [str(each) for each in report.get("rejections") or ()]
         meant = outcomes(policies, rejections, differs=bool(report.get("differs")))
         for policy, (outcome, said) in meant.items():
             yield Record(
-                about.get("namespace") or "",
+                str(about.get("namespace") or ""),
                 policy,
                 outcome,
-                pod=about.get("name") or "",
+                pod=str(about.get("name") or ""),
                 reason="; ".join(said),
             )
