@@ -163,9 +163,11 @@ def test_elsewhere_the_override_holds_and_both_are_named(
         assert f"policy on-demand wants 'on-demand', Kueue (workload '{workload}')" in told
 
 
-def test_a_forged_label_changes_nothing_and_its_author_is_told(new_room: NewNamespace) -> None:
+def test_a_forged_label_changes_nothing_and_its_author_is_told(
+    new_namespace: NewNamespace,
+) -> None:
     """Kueue's label can be written by any author, who learns what became of the flavor."""
-    room = new_room({"test": "kueue"})
+    room = new_namespace({"test": "kueue"})
     forged = pod("p", labels={names.RUN: "r", **ADMITTED}, nodeSelector={POOL: "gpu"})
     said = room.kubectl.run("create", "-f", "-", stdin=json.dumps(forged)).stderr
     assert (
@@ -188,6 +190,15 @@ def test_a_requirement_rejects_and_names_kueue(new_room: NewNamespace) -> None:
     template = room.kubectl.json("get", "job", "train")["spec"]["template"]
     workload = template["metadata"]["annotations"][names.KUEUE_WORKLOAD]
     assert f"Kueue (workload '{workload}') has admitted the pod: look at its flavor" in said()
+
+
+def test_a_requirement_rejects_where_the_label_is_forged(new_namespace: NewNamespace) -> None:
+    """Whatever the namespace keeps; a pod that says its queue is named by it."""
+    room = new_namespace({"test": "kueue-required", **KEEPS})
+    forged = pod("p", labels={names.RUN: "r", **ADMITTED}, nodeSelector={POOL: "gpu"})
+    said = room.kubectl.run("create", "-f", "-", stdin=json.dumps(forged)).stderr
+    assert "policy never-gpu" in said
+    assert "Kueue (queue 'ml') has admitted the pod: look at its flavor" in said
 
 
 def test_a_template_that_says_what_the_policy_wants_gets_that_flavor(
