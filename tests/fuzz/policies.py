@@ -6,11 +6,13 @@ from hypothesis import strategies as st
 
 from tests.fuzz.additions import GKE_SPOT, Addition, Json, at, fixed
 from tests.fuzz.pods import added
-from tests.laws.strategies import PREFERRED, REQUIRED, one, policy_lists
+from tests.laws.strategies import PREFERRED, REQUIRED, exceptions, one, policy_lists
 from webhook import names
 
 RUNTIME_CLASS = "sandboxed"
 PARTS = ("defaults", "overrides", "requirements")
+# The webhook goes by the clock: whenever this runs one of them is over, and the other is not.
+_ENDS = ("2020-01-01T00:00:00Z", "2099-01-01T00:00:00+02:00")
 _NOT_READY = {"key": names.TAINT_NOT_READY, "operator": "Exists", "effect": "NoExecute"}
 
 conditions: st.SearchStrategy[Addition] = fixed(
@@ -92,4 +94,15 @@ def policy_documents(draw: st.DrawFn, most: int = 4) -> list[Json]:
             added(document, addition)
         if document["spec"].get("enforcement") == "Audit":
             document["spec"].pop("rollout", None)  # the two together are an error
+    return documents
+
+
+@st.composite
+def excepted_documents(draw: st.DrawFn) -> list[Json]:
+    """Such documents, and beside some of them exceptions that are in force or have ended."""
+    documents: list[Json] = draw(policy_documents())
+    for number in range(draw(one(0, 0, 1, 2))):
+        exception: Json = draw(exceptions(f"e{number}", len(documents)))
+        exception["spec"]["until"] = draw(one(*_ENDS))
+        documents.append(exception)
     return documents

@@ -14,7 +14,7 @@ from tests.admission.reviews import Known, Webhook, review
 from tests.fuzz.additions import Json
 from tests.fuzz.effort import BATCH, batches, fuzz
 from tests.fuzz.mutations import Mutation, byte_mutations, damaged, encoded, mutated, mutations
-from tests.fuzz.policies import policy_documents
+from tests.fuzz.policies import excepted_documents
 from tests.fuzz.properties import Examiner
 from tests.fuzz.reviews import NAMESPACES, UNKNOWN, foreign, reviews
 from tests.fuzz.tally import Tally
@@ -25,7 +25,7 @@ from webhook.policy.policy_set import PolicySet
 from webhook.server.logs import JsonFormatter
 
 # Sets are drawn with each review, the policies that ship among them.
-policy_sets = st.one_of(st.just(SHIPPED), policy_documents().map(policy_set))
+policy_sets = st.one_of(st.just(SHIPPED), excepted_documents().map(policy_set))
 
 
 def examined_line(record: logging.LogRecord) -> bool:
