@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import http.client
+import http
 import json
 import subprocess
 import time
@@ -27,6 +27,7 @@ from webhook.sandbox.readiness import wait_until
 NAME: Final = "kueue"
 MODULE: Final = Module(NAME, "sigs.k8s.io/kueue", Path(__file__).parent / "go")
 _PROGRAM: Final = Program(NAME, MODULE, f"{MODULE.path}/cmd/kueue", 430)
+_API: Final = "kueue.x-k8s.io/v1beta2"
 _NAMESPACE: Final = "kueue-system"
 _ACCOUNT: Final = "kueue-controller-manager"
 _SERVICE: Final = "kueue-webhook-service"
@@ -58,15 +59,15 @@ def running(plane: ControlPlane, kubectl: Kubectl, operator: Built) -> Iterator[
     installed behind a Service, here that Service is a name for this machine. Raises SandboxError
     if it is not ready in time.
     """
-    ports = free_ports(["webhook", "health"])
-    items = [*_manifests(operator, ports["webhook"]), _service()]
+    port = free_ports(["webhook"])["webhook"]
+    items = [*_manifests(operator, port), _service()]
     wanted = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
     # They are the module's own: to validate them against the API's whole schema takes seconds.
     kubectl("create", "--validate=false", "-f", "-", stdin=wanted)
     folder = plane.layout.directory / NAME
     folder.mkdir()
     config = folder / "config.json"
-    config.write_text(json.dumps(_configuration(folder, ports)))
+    config.write_text(json.dumps(_configuration(folder, port)))
     kubeconfig = folder / "kubeconfig"
     kubeconfig.write_text(json.dumps(_kubeconfig(plane, kubectl)))
     process = plane.start_process(
@@ -76,7 +77,7 @@ def running(plane: ControlPlane, kubectl: Kubectl, operator: Built) -> Iterator[
     try:
         for what, ready in (
             ("Kueue's certificate", lambda: _mounted(plane, folder)),
-            ("Kueue", lambda: _ready(ports["health"])),
+            ("Kueue's first answer", lambda: _answers(plane)),
         ):
             wait_until(what, ready, process.check, deadline, process.last_words)
         yield
@@ -105,14 +106,14 @@ def _service() -> Json:
     }
 
 
-def _configuration(folder: Path, ports: dict[str, int]) -> Json:
+def _configuration(folder: Path, port: int) -> Json:
     return {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
         "namespace": _NAMESPACE,
-        "health": {"healthProbeBindAddress": f"127.0.0.1:{ports['health']}"},
+        "health": {"healthProbeBindAddress": "0"},
         "metrics": {"bindAddress": "0"},
-        "webhook": {"host": "127.0.0.1", "port": ports["webhook"], "certDir": str(folder)},
+        "webhook": {"host": "127.0.0.1", "port": port, "certDir": str(folder)},
         "leaderElection": {"leaderElect": False},
         "internalCertManagement": {
             "enable": True,
@@ -154,12 +155,21 @@ def _mounted(plane: ControlPlane, folder: Path) -> bool:
     return "tls.crt" in data
 
 
-def _ready(port: int) -> bool:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-    try:
-        connection.request("GET", "/readyz")
-        return connection.getresponse().status == http.HTTPStatus.OK
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()
+def _answers(plane: ControlPlane) -> bool:
+    """Whether the API server gets Kueue's word on queues of both kinds. Nothing is stored.
+
+    Kueue says that it is ready when it listens, and the API server may not know by then whom to
+    trust.
+    """
+    return all(
+        plane.api.call(
+            "POST",
+            f"/apis/{_API}/{path}?dryRun=All",
+            {"apiVersion": _API, "kind": kind, "metadata": {"name": "probe"}, "spec": {}},
+        )[0]
+        == http.HTTPStatus.CREATED
+        for kind, path in (
+            ("ClusterQueue", "clusterqueues"),
+            ("LocalQueue", "namespaces/default/localqueues"),
+        )
+    )
