@@ -110,6 +110,7 @@ def command(
     """
     from webhook.cli.diff.question import Question
     from webhook.cli.diff.sets import Source
+    from webhook.cli.diff.uncollected import uncollected
     from webhook.cli.failing import fail
     from webhook.errors import FairleadError
 
@@ -132,7 +133,8 @@ def command(
     if fail_on == "unplaceable" and not (nodes_file or question.asks_cluster):
         raise click.UsageError("--fail-on unplaceable needs nodes: give --nodes FILE")
     try:
-        outcome = _answer(question)
+        with uncollected():
+            outcome = _answer(question)
     except FairleadError as error:
         fail(error, 2)
     _print(outcome, output)
