@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.cluster.manifests import LABELLED_SPOT
 from tests.cluster.rooms import is_stamped
 from tests.cluster.sites import NAMESPACE, WEBHOOK, Site, build
 from webhook import names, validating
@@ -37,12 +38,6 @@ kind: PlacementPolicy
 metadata: {name: mine}
 spec:
   defaults: {nodeSelector: {pool: mine}}
-"""
-SPOT = """
-apiVersion: fairlead.dev/v1alpha1
-kind: CapacityClass
-metadata: {name: spot}
-spec: {nodes: [{labels: {lifecycle: spot}}]}
 """
 WISH = """
 apiVersion: fairlead.dev/v1alpha1
@@ -280,7 +275,7 @@ def test_policies_of_before_become_objects_every_one(site: Site, tmp_path: Path)
     from_files = ("--policies-from-files", "--policies", str(tmp_path))
     shown = site.run("install", "--dry-run", *from_files, *site.at_its_address).stdout
     site.kubectl("apply", "-f", "-", stdin=shown)
-    files = {"mine.yaml": POLICY, "spot.yaml": SPOT, "wish.yaml": WISH}
+    files = {"mine.yaml": POLICY, "spot.yaml": LABELLED_SPOT, "wish.yaml": WISH}
     config_map = ("configmap", names.POLICIES_CONFIG_MAP, "-n", NAMESPACE)
     site.kubectl("patch", *config_map, "--type=merge", "-p", json.dumps({"data": files}))
     before = site.kubectl.json("get", "deployment", names.WEBHOOK, "-n", NAMESPACE)["spec"]
