@@ -414,7 +414,7 @@ def test_entries_wait_for_their_authority_before_they_have_rules(site: Site) -> 
     ours = configuration_of(adapted(objects_of("default"), Choices()))
     assert ours
     site.kubectl("delete", "mutatingwebhookconfiguration", "--ignore-not-found", "fairlead")
-    with pytest.raises(NotInTime, match=r"pods-0\.fairlead\.dev.* has no caBundle yet"):
+    with pytest.raises(NotInTime, match=r"pods-0\.fairlead\.dev.* no caBundle yet"):
         asyncio.run(run(ours[1], 0.2))
     assert rules() == [False, False]
     publish("pods-0.fairlead.dev", "namespaces.fairlead.dev")

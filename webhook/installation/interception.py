@@ -33,7 +33,8 @@ async def intercept(client: Client, key: Key, wanted: Json, patience: Patience) 
 
         async def missing() -> str:
             waiting = names_without_authority(await read(client, key.path), wanted)
-            return f"{', '.join(waiting)} has no caBundle yet" if waiting else ""
+            has = "has" if len(waiting) == 1 else "have"
+            return f"{', '.join(waiting)} {has} no caBundle yet" if waiting else ""
 
         await patience.until("the webhook's authority", missing)
     result = await apply(client, key, wanted)

@@ -87,6 +87,8 @@ def test_policies_are_judged_as_the_webhook_does() -> None:
 def test_no_policies_at_all_are_an_error_and_none_in_the_map_a_note() -> None:
     """Without the ConfigMap no pod of the webhook starts."""
     assert [each.severity for each in policies(seen(policies=None))] == ["error"]
+    # Without the webhook nobody knows where it would take them from.
+    assert not list(policies(seen(policies=None, deployments={})))
     assert [each.severity for each in policies(seen(policies={}))] == ["note"]
 
 

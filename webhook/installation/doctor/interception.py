@@ -89,10 +89,9 @@ def _disabled(seen: Seen) -> Iterator[Finding]:
     if found is None:
         silent = [each["name"] for each in seen.entries if not each.get("rules")]
         if silent:
-            yield error(
-                f"{', '.join(silent)} has no rules, and nothing says until when: no pod is sent",
-                "fairlead enable",
-            )
+            has = "has" if len(silent) == 1 else "have"
+            told = f"{', '.join(silent)} {has} no rules, and nothing says until when"
+            yield error(f"{told}: no pod is sent", "fairlead enable")
         return
     for problem in found.problems:
         yield error(f"the webhook is disabled, and {problem}", "fairlead enable")

@@ -57,6 +57,9 @@ def policies(seen: Seen) -> Iterator[Finding]:
     """They can be read, and nothing is wrong with them."""
     if not seen.in_cluster or "the policies" in seen.unread:
         return
+    # Without the webhook nobody knows where it would take them from.
+    if seen.policies is None and names.WEBHOOK not in seen.deployments:
+        return
     place = _IN_CLUSTER if seen.policies_from_cluster else _IN_CONFIG_MAP
     if seen.policies is None:
         yield error(place.absent, place.bring)
