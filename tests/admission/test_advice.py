@@ -43,6 +43,15 @@ def test_warnings_that_do_not_fit_are_counted() -> None:
     assert said[-1].startswith(f"and {60 - kept} more warnings")
 
 
+def test_where_no_node_admits_the_pod_that_is_said_first_and_the_others_are_counted() -> None:
+    """Each once, those that do not fit beside it as well."""
+    many = tuple(f"{number:0119}" for number in range(60))
+    decision = Decision("unchanged", warnings=many, identity=IDENTITY)
+    first, *kept, last = warnings(pod(), decision, "0 of 5 nodes: " + "x" * 150)
+    assert first.startswith("0 of 5 nodes: ")
+    assert last.startswith(f"and {60 - len(kept)} more warnings")
+
+
 def test_warnings_that_just_fit_are_all_there() -> None:
     """Nothing is cut that need not be."""
     many = tuple(f"{number:0128}" for number in range(32))

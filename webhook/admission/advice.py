@@ -18,16 +18,17 @@ MAX_CHARACTERS: Final = 4096
 _ROOM: Final = 100
 
 
-def warnings(pod: JsonObject, decision: Decision) -> list[str]:
+def warnings(pod: JsonObject, decision: Decision, no_node: str = "") -> list[str]:
     """What the author of `pod`, which came as it is here, should know of the decision.
 
-    The engine's warnings, labels of ours that could not be read, and whether the pod can be
-    applied again. Together at most MAX_CHARACTERS; where they do not fit, the last one says how
-    many are missing.
+    That no node admits it, if so; the engine's warnings, labels of ours that could not be read, and
+    whether the pod can be applied again. Together at most MAX_CHARACTERS; where they do not fit,
+    the last one says how many are missing.
     """
     if decision.identity is None:
         return []
-    found = [*decision.warnings, *misread(pod["metadata"].get("labels") or {})]
+    found = [no_node] if no_node else []
+    found += [*decision.warnings, *misread(pod["metadata"].get("labels") or {})]
     again = reapply.warning(pod, decision)
     if again:
         found.append(again)

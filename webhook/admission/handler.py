@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from webhook.admission import audit, review
-from webhook.admission.advice import fitting, warnings
+from webhook.admission.advice import warnings
 from webhook.admission.arrival import Arrival
 from webhook.admission.engine import decide
 from webhook.admission.notice import of_no_node, of_rejection
@@ -140,13 +140,12 @@ class Handler:
             self._grounds.cluster(),
         )
         no_node = self._no_node(request, decision, policies)
-        said = warnings(request.pod, decision)
         body = review.answer(
             request.uid,
             allowed=decision.allowed,
             message=decision.reason,
             patch=decision.patch,
-            warnings=fitting([no_node, *said]) if no_node else said,
+            warnings=warnings(request.pod, decision, no_node),
             audit=audit.annotations_of(decision, policies.hash),
         )
         self._observer.decided(decision.result, decision.policies)
