@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from webhook import names
 from webhook.placement.schema.base import Problem
 from webhook.policy.exception_model import PlacementException
-from webhook.policy.model import PARTS, CapacityClass, PlacementPolicy
+from webhook.policy.model import CapacityClass, PlacementPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,10 +40,8 @@ SINGLE_NODE_LABELS: Final = frozenset(
 def cautions(document: PolicyDocument) -> Iterator[Problem]:
     """The document's warnings, each at its path from the document's root."""
     if isinstance(document, PlacementPolicy):
-        for part in PARTS:
-            placement: PlacementModel | None = getattr(document.spec, part)
-            if placement is not None:
-                yield from _placement(placement, ("spec", part))
+        for part, placement in document.spec.parts():
+            yield from _placement(placement, ("spec", part))
     elif isinstance(document, CapacityClass):
         yield from _capacity_class(document)
     elif isinstance(document, PlacementException):

@@ -9,7 +9,6 @@ from webhook.identity import READ_ANNOTATIONS, READ_LABELS
 from webhook.placement import capacity
 from webhook.placement.capacity import CapacityClass, InvalidClass
 from webhook.placement.schema.base import guess
-from webhook.placement.wishes import PARTS
 from webhook.policy import compile as compiling
 from webhook.policy.exception_model import ALL, PlacementException
 from webhook.policy.findings import path_text
@@ -114,18 +113,13 @@ def written_and_read(documents: Sequence[Document]) -> Iterator[Finding]:
             read_labels.setdefault(key, f"{who} {document.model.name} ({path_text(path)})")
     for document in documents:
         if isinstance(document.model, PlacementPolicy):
-            for part in PARTS:
-                placement = getattr(document.model.spec, part)
-                if placement is not None:
-                    yield from _written(
-                        document, ("spec", part, "labels"), placement.labels, read_labels
-                    )
-                    yield from _written(
-                        document,
-                        ("spec", part, "annotations"),
-                        placement.annotations,
-                        read_annotations,
-                    )
+            for part, placement in document.model.spec.parts():
+                yield from _written(
+                    document, ("spec", part, "labels"), placement.labels, read_labels
+                )
+                yield from _written(
+                    document, ("spec", part, "annotations"), placement.annotations, read_annotations
+                )
 
 
 def _written(

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 from webhook.placement import capacity as classes_of
 from webhook.placement.pod import AFFINITY_LISTS, REQUIRED
 from webhook.placement.wishes import (
-    PARTS,
     CapacityWish,
     ListWish,
     MemberWish,
-    Part,
     RequiredWish,
     ScalarWish,
     SpreadWish,
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
 
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.schema.placement import PlacementModel
+    from webhook.placement.wishes import Part
     from webhook.policy.model import CapacityClass as CapacityClassDocument
     from webhook.policy.model import PlacementPolicy
 
@@ -46,10 +45,8 @@ def capacity_class(document: CapacityClassDocument) -> CapacityClass:
 def wishes(policy: PlacementPolicy, classes: Mapping[str, CapacityClass]) -> tuple[Wish, ...]:
     """Every wish of the policy. Raises KeyError for a class that `classes` does not hold."""
     result: list[Wish] = []
-    for part in PARTS:
-        placement = getattr(policy.spec, part)
-        if placement is not None:
-            result.extend(_of_part(policy.name, part, placement, classes))
+    for part, placement in policy.spec.parts():
+        result.extend(_of_part(policy.name, part, placement, classes))
     return tuple(result)
 
 

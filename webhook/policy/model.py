@@ -12,6 +12,8 @@ from webhook.placement.schema.placement import CapacityWish, Defaults, Placement
 from webhook.placement.schema.selectors import LabelSelectorRequirement
 from webhook.placement.schema.syntax import LabelKey, LabelValue, ObjectName
 from webhook.placement.schema.taints import Taint
+from webhook.placement.wishes import PARTS as IN_ORDER
+from webhook.placement.wishes import Part
 from webhook.policy.exception_model import PlacementException
 from webhook.policy.findings import Path
 from webhook.policy.match_model import Match, NamespaceGlob
@@ -87,6 +89,13 @@ class PolicySpec(Strict):
         "is rejected, with the reason.",
     )
 
+    def parts(self) -> Iterator[tuple[Part, PlacementModel]]:
+        """Those that say something, in the order in which they are folded."""
+        for part in IN_ORDER:
+            placement: PlacementModel | None = getattr(self, part)
+            if placement is not None:
+                yield part, placement
+
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
         """Some part must say something, and none may write what Fairlead itself reads."""
@@ -128,9 +137,8 @@ class PlacementPolicy(Strict):
 
     def capacity_wishes(self) -> Iterator[tuple[Path, CapacityWish]]:
         """What it wants of classes, requirements first, each with where it names the class."""
-        for part in reversed(PARTS):
-            placement: PlacementModel | None = getattr(self.spec, part)
-            for at, wish in enumerate((placement and placement.capacity) or ()):
+        for part, placement in self.spec.parts():
+            for at, wish in enumerate(placement.capacity or ()):
                 yield ("spec", part, "capacity", at, "class"), wish
 
 
