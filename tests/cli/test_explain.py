@@ -263,7 +263,9 @@ def test_one_field_has_a_short_answer(files: Files) -> None:
         "no masters match.roles: worker is none of master",
     ]
     nobody = files.on(POD, "--field", "schedulerName")
-    assert "no policy of the set says anything of schedulerName" in nobody.stdout
+    assert nobody.stdout.endswith("no policy of the set says anything of schedulerName\n")
+    slip = files.on(POD, "--field", "nodeSelektor.pool").stdout
+    assert "anything of nodeSelektor.pool; did you mean 'nodeSelector'?" in " ".join(slip.split())
     found = json.loads(files.on(POD, "--field", "tolerations", "-o", "json").stdout)["pods"][0]
     assert [each["name"] for each in found["policies"]] == ["workers-on-spot", "masters"]
     assert [each["field"] for each in found["trace"]] == ["capacity[spot]"]

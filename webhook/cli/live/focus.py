@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook import names
@@ -12,6 +13,8 @@ from webhook.cli.live.value_text import field_text
 from webhook.comparison.gaps import fields
 from webhook.errors import FairleadError
 from webhook.placement import pod as pods
+from webhook.placement.schema.base import guess
+from webhook.placement.schema.placement import Wishes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -28,6 +31,7 @@ _NOBODYS: Final = (
     f"tolerations[{names.TAINT_NOT_READY}]",
     f"tolerations[{names.TAINT_UNREACHABLE}]",
 )
+_FIRST: Final = re.compile(r"[.\[]")
 _AUDITED: Final = "it changes nothing; what it would do is told without --policy and --field"
 # A word, a policy, and what is said.
 Row = tuple[str, str, str]
@@ -125,7 +129,13 @@ def of_replicas(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterat
             why = f"{answer.why} ({_AUDITED})" if answer.answer == "audit" else answer.why
             yield answer.answer, answer.name, why.lstrip()
     if not found and not silent and focus.field and not focus.policy:
-        yield "no", "", f"no policy of the set says anything of {focus.field}"
+        yield "no", "", f"no policy of the set says anything of {focus.field}{_slip(focus.field)}"
+
+
+def _slip(field: str) -> str:
+    """Which field may be meant, if the first word of this one is none of a policy's."""
+    word, known = _FIRST.split(field)[0], tuple(Wishes.outer_names())
+    return "" if word in known else guess(word, known)
 
 
 def _has(live: LivePod, focus: Focus) -> Iterator[Row]:
