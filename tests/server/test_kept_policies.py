@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tests.kube.fake_api import until
 from webhook.errors import ClusterError, FairleadError
-from webhook.server.kept_policies import LONGEST, QUIET, RETRY, KeptPolicies, Snapshot
+from webhook.server.kept_policies import BACK, LONGEST, QUIET, RETRY, KeptPolicies, Snapshot
 from webhook.server.reload import Reloader, ReloadState
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def test_objects_that_are_deleted_are_gone() -> None:
 
 
 def test_objects_that_go_with_their_definition_leave_the_last_good_set() -> None:
-    """Until the definition is back, or what was there; it is asked again and again."""
+    """Until the definition is back for a while, or what was there; it is asked again and again."""
 
     async def main() -> None:
         async with stage(a="1", b="1") as played:
@@ -226,10 +226,13 @@ def test_objects_that_go_with_their_definition_leave_the_last_good_set() -> None
             await played.wake()
             await until(lambda: played.sleeps[-1] == QUIET)
             played.watched.missing = ""
-            await played.wake()
-            await played.takes("b=1")
+            gone = played.time
+            while played.reloader.current != "b=1":
+                await played.wake()
+                await asyncio.sleep(0.01)
+            assert played.time - gone >= BACK - RETRY - LONGEST
             assert played.reloader.state().error == ""
-            assert len(played.refusals) == 1
+            assert len(played.refusals) == 2
 
     asyncio.run(main())
 
@@ -248,6 +251,33 @@ def test_objects_that_come_back_end_the_doubt() -> None:
                 await played.wake()
             await until(lambda: played.reloader.state().error == "")
             assert played.reloader.current == "a=1"
+
+    asyncio.run(main())
+
+
+def test_of_a_definition_that_is_back_the_objects_are_waited_for() -> None:
+    """They come one after the other: no pod is placed by the first few of them alone."""
+
+    async def main() -> None:
+        async with stage(a="1", b="1") as played:
+            played.watched.missing = "placementpolicies.fairlead.dev"
+            played.watched.change(a=None, b=None)
+            await played.wake()
+            await played.refuses("vanished")
+            played.watched.missing = ""
+            await played.wake()
+            await played.wake()
+            await played.refuses("2 objects vanished with their definition: it is back")
+            played.watched.change(a="2")
+            await played.wake()
+            await played.wake()
+            await played.refuses("1 objects vanished with their definition: it is back")
+            assert played.reloader.current == "a=1 b=1"
+            played.watched.change(b="2")
+            while played.reloader.current != "a=2 b=2":
+                await played.wake()
+                await asyncio.sleep(0.01)
+            assert played.compiled == ["a=1 b=1", "a=2 b=2"]
 
     asyncio.run(main())
 

@@ -23,6 +23,9 @@ QUIET: Final = 0.1
 LONGEST: Final = 0.5
 # Seconds until it is asked again whether objects went alone, or with their definition.
 RETRY: Final = 2.0
+# Seconds for which the objects of a definition that is back are waited for: whoever gives the
+# cluster both gives one after the other.
+BACK: Final = 10.0
 
 
 class Watched(Protocol):
@@ -70,8 +73,8 @@ class KeptPolicies(Generic[T]):
     """Has `reloader`, whose source is `snapshot`, look whenever the objects have changed.
 
     A burst of changes is let settle first, so that it is compiled once. Objects that vanish are
-    missed only while the cluster still knows such objects: who deletes a definition does not mean
-    that no pod is to be placed. Clock and sleep are handed in.
+    missed only while the cluster still knows such objects, and did a moment ago: who deletes a
+    definition does not mean that no pod is to be placed. Clock and sleep are handed in.
     """
 
     def __init__(
@@ -89,6 +92,8 @@ class KeptPolicies(Generic[T]):
         self._clock = clock
         self._sleep = sleep
         self._changed = asyncio.Event()
+        # When a definition was last found to be gone.
+        self._gone = float("-inf")
         watched.subscribe(lambda _change: self._changed.set())
 
     async def run(self) -> NoReturn:
@@ -135,7 +140,10 @@ class KeptPolicies(Generic[T]):
         except ClusterError as error:
             return f"{vanished} objects vanished, and it cannot be told why: {error}"
         if not undefined:
-            return ""
+            back = self._clock() - self._gone < BACK
+            what = "objects vanished with their definition: it is back, and they are waited for"
+            return f"{vanished} {what}" if back else ""
+        self._gone = self._clock()
         return (
             f"{vanished} objects vanished with the definition of {undefined}: give the cluster "
             "both again, or delete the objects alone if no pod is to be placed by them"
