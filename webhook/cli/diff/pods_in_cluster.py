@@ -11,6 +11,7 @@ from webhook.cli.diff.workload_kinds import listed_kinds
 from webhook.cli.offline import default_priority_class, labels_of, namespaces_among
 from webhook.errors import InvalidRun
 from webhook.identity import identify
+from webhook.kube.one_namespace import read_namespace
 from webhook.placement import nodes as nodes_of
 from webhook.workloads.find import pod_templates
 from webhook.workloads.object import ANSWERED, answered
@@ -34,16 +35,18 @@ async def read_facts(client: Client, namespace: str, *, nodes: bool = True) -> F
 
     Raises ClusterError.
     """
+    labels = await read_labels(client, namespace)
+    listed = (await client.list("/api/v1/nodes", nodes_of.read)).items if nodes else None
+    return Facts(labels, await read_default_class(client), listed)
+
+
+async def read_labels(client: Client, namespace: str) -> dict[str, Mapping[str, str]]:
+    """Labels by namespace, of this one or of all. Raises ClusterError."""
     if namespace:
-        spaces = [await client.get(f"/api/v1/namespaces/{namespace}")]
+        spaces = [await read_namespace(client, namespace)]
     else:
         spaces = (await client.list("/api/v1/namespaces", _labels_only)).items
-    listed = (await client.list("/api/v1/nodes", nodes_of.read)).items if nodes else None
-    return Facts(
-        namespaces_among([answered("v1", "Namespace", each) for each in spaces]),
-        await read_default_class(client),
-        listed,
-    )
+    return namespaces_among([answered("v1", "Namespace", each) for each in spaces])
 
 
 async def read_default_class(client: Client) -> str:

@@ -35,6 +35,7 @@ from webhook.installation.policy_plan import is_read
 from webhook.installation.probe import probe, probe_policy
 from webhook.installation.with_nodes import NODES, with_nodes
 from webhook.kube.named import data_of
+from webhook.kube.one_namespace import read_namespace
 from webhook.kube.policy_objects import read_objects
 from webhook.validating import POLICIES
 
@@ -166,8 +167,10 @@ class Reader:
 
     async def _namespaces(self, wanted: Sequence[str]) -> dict[str, dict[str, str]]:
         if wanted:
-            paths = [f"/api/v1/namespaces/{name}" for name in wanted]
-            found = [await self._object(f"namespace {path}", path) for path in paths]
+            found = [
+                await self._tried("namespaces", read_namespace(self._client, name))
+                for name in wanted
+            ]
         else:
             found = [*await self._list("namespaces", "/api/v1/namespaces")]
         return {_name(each): each["metadata"].get("labels") or {} for each in found if each}
