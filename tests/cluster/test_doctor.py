@@ -18,6 +18,7 @@ from certs.issue import Names, issue_server
 from certs.pair import Pair
 from tests.cluster.sites import NAMESPACE, WEBHOOK, Site, build
 from webhook import names
+from webhook.errors import ClusterError
 from webhook.interception import webhooks
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.controller import start_controller
@@ -92,6 +93,8 @@ def test_a_good_installation_is_well(well: Site) -> None:
     document = json.loads(well.run("doctor", "-o", "json").stdout)
     assert (document["errors"], document["warnings"]) == (0, 0)
     assert {"end to end", "programs", "leader", "permissions"} <= set(document["ok"])
+    with pytest.raises(ClusterError, match="there is no namespace nowhere"):
+        well.run("doctor", "-n", "nowhere")
 
 
 def test_pods_that_a_fail_open_let_through_are_found(well: Site) -> None:
@@ -207,6 +210,8 @@ def test_rights_that_are_missing_are_named(well: Site, tmp_path: Path) -> None:
     found = problems(site, "--kubeconfig", str(kubeconfig))
     assert any(each.startswith("warning permissions: you may not patch") for each in found)
     assert any("not checked: the webhook configuration: " in each for each in found)
+    said = site.run("doctor", "--check", "unplaced pods", "--kubeconfig", str(kubeconfig)).stdout
+    assert said.startswith("unknown  unplaced pods: could not be read: "), said
     assert not any("there is no" in each for each in found)
 
 
