@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 
 from tests.cli.served import Served, ask, served
 from tests.cluster.every_right import EVERY_RIGHT
@@ -34,11 +35,14 @@ from tests.manifests.kustomize import overlay
 from tests.manifests.monitoring import expressions, missing
 from tests.server.serving import get, readiness
 from webhook import names
+from webhook.cli import fairlead
 from webhook.sandbox.controller import SandboxController, start_controller
 
 pytest_plugins = ["tests.cluster.installed_fixtures"]
 
 CONFIGURATION = "mutatingwebhookconfiguration"
+# The one namespace that pods are sent of, and in which there are none.
+NOWHERE = "nowhere"
 # Watched and written with a rotation, which is asked for.
 SECRETS = (names.AUTHORITY_SECRET, names.SERVING_SECRET)
 
@@ -59,7 +63,7 @@ def quiet(installed: Installed) -> Installed:
     while installed.kubectl.json("get", "pods")["items"] or endpoints():
         pass
     count = len(webhooks(installed))
-    nowhere = {"matchLabels": {"kubernetes.io/metadata.name": "nowhere"}}
+    nowhere = {"matchLabels": {"kubernetes.io/metadata.name": NOWHERE}}
     patch = [
         {"op": "replace", "path": f"/webhooks/{number}/namespaceSelector", "value": nowhere}
         for number in range(count)
@@ -206,7 +210,8 @@ def test_the_webhook_works_with_each_of_its_rights_and_no_other(
             "annotations": {names.CAPACITY: "nowhere=Constrain"},
             "ownerReferences": [job],
         }
-        ask(client, created_in("default", **asking))
+        quiet.plane.create_namespace(NOWHERE)
+        ask(client, created_in(NOWHERE, **asking))
     assert refused(quiet, names.WEBHOOK) == set()
     wanted = granted(quiet, names.WEBHOOK)
     assert used(quiet, names.WEBHOOK, wanted) == wanted
@@ -245,6 +250,8 @@ def test_nodes_are_watched_with_the_right_of_their_component_and_missed_without(
         assert told().startswith("not listed yet, so nothing is said of them; ")
         assert told().endswith("fairlead install --nodes, or the component nodes, grants that")
         assert warnings() == []
+        while not refused(quiet, names.WEBHOOK):
+            pass
         assert refused(quiet, names.WEBHOOK) == {listing}
         quiet.kubectl("apply", "-f", str(ROOT / "manifests/components/nodes/rights.yaml"))
         while " known, last heard of" not in told():
@@ -319,6 +326,54 @@ def test_who_may_edit_a_namespace_may_create_runs_in_it(installed: Installed) ->
 
     assert [may("edit", "create"), may("edit", "list"), may("admin", "delete")] == [True] * 3
     assert [may("view", "watch"), may("view", "create")] == [True, False]
+
+
+READER = "fairlead-policies-view"
+RESOURCES = (names.PLACEMENT_POLICIES, names.CAPACITY_CLASSES, names.PLACEMENT_EXCEPTIONS)
+
+
+@pytest.mark.parametrize("role", [READER, "view"])
+def test_policies_are_read_by_whom_the_role_is_bound_to_for_the_cluster(
+    installed: Installed, role: str
+) -> None:
+    """By itself or in `view`, and written by nobody; bound in a namespace it lets nobody read."""
+    bound = (f"--clusterrole={role}", "--user=everywhere")
+    installed.kubectl("create", "clusterrolebinding", f"reading-by-{role}", *bound)
+    installed.kubectl("create", "rolebinding", f"reading-by-{role}", *bound[:1], "--user=here")
+    every = ",".join(f"{resource}.{names.GROUP}" for resource in RESOURCES)
+    seen = installed.kubectl("get", every, "-o", "name", "--as=everywhere")
+    assert f"capacityclass.{names.GROUP}/spot" in seen
+    refused = installed.kubectl.run("get", every, "--as=here")
+    assert refused.returncode == 1
+    assert refused.stderr.count("is forbidden") == len(RESOURCES)
+    for resource in RESOURCES:
+        for verb in ("create", "update", "patch", "delete", "deletecollection"):
+            asked = ("auth", "can-i", verb, f"{resource}.{names.GROUP}", "--as=everywhere")
+            assert installed.kubectl.run(*asked).stdout.strip() == "no", (resource, verb)
+    installed.kubectl("delete", "clusterrolebinding", f"reading-by-{role}")
+    installed.kubectl("delete", "rolebinding", f"reading-by-{role}")
+
+
+def test_a_plain_user_who_reads_policies_is_answered(installed: Installed) -> None:
+    """With `view` in one namespace; what takes more is left out with a note, or named."""
+    anna = ("--serviceaccount", f"{names.NAMESPACE}:default")
+    installed.kubectl("create", "clusterrolebinding", "anna", f"--clusterrole={READER}", *anna)
+    installed.kubectl("create", "rolebinding", "anna", "--clusterrole=view", *anna)
+    kubeconfig = ("--kubeconfig", str(installed.account("default")))
+
+    def answer(*words: str) -> Result:
+        return CliRunner().invoke(fairlead, [*words, *kubeconfig])
+
+    told = answer("explain", "deployment", names.WEBHOOK, "-n", names.NAMESPACE)
+    assert (told.exit_code, "you may not read priorityclasses" in told.stderr) == (0, True)
+    told = answer("exceptions")
+    assert (told.exit_code, "you may not list pods" in told.stderr) == (0, True)
+    told = answer("policies", "-n", names.NAMESPACE)
+    assert told.exit_code == 0, told.stderr
+    told = answer("policies")
+    assert (told.exit_code, 'cannot list resource "namespaces"' in told.stderr) == (2, True)
+    for kind in ("clusterrolebinding", "rolebinding"):
+        installed.kubectl("delete", kind, "anna")
 
 
 def test_it_is_uninstalled_with_all_runs(

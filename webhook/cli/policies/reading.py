@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
 from webhook.cli.diff.gathered import Template as Maker
-from webhook.cli.diff.pods_in_cluster import kept, read_facts, read_pods
+from webhook.cli.diff.pods_in_cluster import kept, read_labels, read_pods
 from webhook.cli.offline import policy_files
 from webhook.cli.policies import replicas
 from webhook.cli.policies.gathered import Gathered
@@ -145,13 +145,13 @@ async def _comparable(client: Client) -> bool:
 async def _touched(
     client: Client, namespace: str, policies: PolicySet
 ) -> tuple[Sequence[LivePod], Sequence[Template], Sequence[str]]:
-    facts = await read_facts(client, namespace, nodes=False)
-    toucher = Toucher(policies, facts.namespaces, datetime.now(UTC))
+    labels = await read_labels(client, namespace)
+    toucher = Toucher(policies, labels, datetime.now(UTC))
     within = f"/namespaces/{namespace}" if namespace else ""
     listed = await client.list(
-        f"/api/v1{within}/pods", lambda pod: _live(toucher, kept(pod, facts.namespaces))
+        f"/api/v1{within}/pods", lambda pod: _live(toucher, kept(pod, labels))
     )
-    makers = await read_pods(client, namespace, facts.namespaces)
+    makers = await read_pods(client, namespace, labels)
     templates = [
         toucher.template(each)
         for each in makers.makers
