@@ -41,6 +41,7 @@ WEBHOOK: Final = "fairlead-webhook"  # ServiceAccount, Deployment, Service, Clus
 CONTROLLER: Final = "fairlead-controller"  # ServiceAccount, Deployment, Lease, ClusterRole
 WEBHOOK_CONFIGURATION: Final = "fairlead"
 POLICIES_CONFIG_MAP: Final = "fairlead-policies"
+POLICIES_VIEW: Final = "fairlead-policies-view"  # ClusterRole, for whoever may read policies
 # Secrets: the authority with its key, for the controller alone; what the webhook serves with.
 AUTHORITY_SECRET: Final = "fairlead-authority"  # noqa: S105 (a name)
 SERVING_SECRET: Final = "fairlead-webhook-tls"  # noqa: S105 (a name)

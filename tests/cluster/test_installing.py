@@ -328,7 +328,7 @@ def test_who_may_edit_a_namespace_may_create_runs_in_it(installed: Installed) ->
     assert [may("view", "watch"), may("view", "create")] == [True, False]
 
 
-READER = "fairlead-policies-view"
+READER = names.POLICIES_VIEW
 RESOURCES = (names.PLACEMENT_POLICIES, names.CAPACITY_CLASSES, names.PLACEMENT_EXCEPTIONS)
 
 

@@ -85,6 +85,7 @@ def test_a_cluster_s_set_is_that_of_the_same_documents_in_files(tmp_path: Path) 
     [
         (404, "kubectl apply -f manifests/crds/placementpolicies.fairlead.dev.yaml"),
         (403, "give this account list and watch of placementpolicies, capacityclasses, placem"),
+        (403, "in fairlead.dev, as the ClusterRole fairlead-policies-view does"),
         (500, "as the test wants it"),
     ],
 )

@@ -210,5 +210,8 @@ def with_cure(resource: str, error: ClusterError) -> str:
             f"kubectl apply -f manifests/crds/{definition}.yaml"
         )
     if error.status == HTTPStatus.FORBIDDEN:
-        return f"{error}; give this account list and watch of {', '.join(KINDS)} in {names.GROUP}"
+        return (
+            f"{error}; give this account list and watch of {', '.join(KINDS)} in {names.GROUP}, "
+            f"as the ClusterRole {names.POLICIES_VIEW} does"
+        )
     return str(error)
