@@ -254,6 +254,10 @@ def test_a_gate_on_nodes_wants_nodes(folder: Folder) -> None:
     result = folder.on(POD, "--fail-on", "unplaceable")
     assert result.exit_code == 2
     assert "give --nodes" in result.stderr
+    # The word is taken as elsewhere; then a cluster is asked, and that there is none is told.
+    asked = ("--nodes", "cluster", "--kubeconfig", "absent")
+    result = folder.on(POD, "--fail-on", "unplaceable", *asked)
+    assert (result.exit_code, "there is no such kubeconfig" in result.stderr) == (2, True)
 
 
 def test_a_revision_is_compared_with_the_work_tree(

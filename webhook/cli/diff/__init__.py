@@ -11,14 +11,14 @@ import click
 from webhook.cli import noting
 from webhook.cli.cluster_options import cluster_options
 from webhook.cli.output_option import output_option
+from webhook.cli.where import WhereType
 
 if TYPE_CHECKING:
     from webhook.cli.diff.gathered import Gathered
     from webhook.cli.diff.question import Question
     from webhook.cli.diff.words import Outcome
+    from webhook.cli.where import Where
     from webhook.comparison.report import Report
-
-_FILE = click.Path(exists=True, path_type=Path, allow_dash=True, dir_okay=False)
 
 
 @click.command("diff")
@@ -51,11 +51,10 @@ _FILE = click.Path(exists=True, path_type=Path, allow_dash=True, dir_okay=False)
 )
 @click.option(
     "--nodes",
-    "nodes_file",
-    type=_FILE,
+    type=WhereType(folders=False),
     metavar="FILE",
-    help="What `kubectl get nodes -o yaml` (or json) prints: does any admit the pods? Default: "
-    "the cluster's, if one is asked at all.",
+    help="What `kubectl get nodes -o yaml` (or json) prints, or `cluster`: does any admit the "
+    "pods? Default: the cluster's, if one is asked at all.",
 )
 @click.option(
     "--fail-on",
@@ -78,7 +77,7 @@ def command(
     pods: tuple[Path, ...],
     namespace: str,
     namespaces_file: Path | None,
-    nodes_file: Path | None,
+    nodes: Where | None,
     fail_on: str,
     kubeconfig: Path | None,
     context: str,
@@ -120,7 +119,7 @@ def command(
         pods,
         namespace,
         namespaces_file,
-        nodes_file,
+        nodes,
         kubeconfig,
         context,
     )
@@ -130,8 +129,10 @@ def command(
                 f"{source.said}: no such file or folder; want a path, REV:PATH for a git "
                 "revision's folder, or cluster"
             )
-    if fail_on == "unplaceable" and not (nodes_file or question.asks_cluster):
-        raise click.UsageError("--fail-on unplaceable needs nodes: give --nodes FILE")
+    if fail_on == "unplaceable" and not (nodes or question.asks_cluster):
+        raise click.UsageError(
+            "--fail-on unplaceable needs nodes: give --nodes FILE, or --nodes cluster"
+        )
     try:
         with uncollected():
             outcome = _answer(question)

@@ -11,6 +11,7 @@ from webhook.cli.diff import pods_in_files
 from webhook.cli.diff.gathered import Facts, Gathered
 from webhook.cli.diff.sets import read_set
 from webhook.cli.objects import read_objects
+from webhook.cli.where import CLUSTER
 from webhook.errors import FairleadError, UnreadableInput
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from webhook.cli.diff.gathered import Pods
     from webhook.cli.diff.sets import Source
+    from webhook.cli.where import Where
     from webhook.policy.policy_set import PolicySet
     from webhook.workloads.object import Object
 
@@ -32,14 +34,15 @@ class Question:
     pods: Sequence[Path]
     namespace: str
     namespaces_file: Path | None
-    nodes_file: Path | None
+    nodes: Where | None
     kubeconfig: Path | None
     context: str
 
     @property
     def asks_cluster(self) -> bool:
         """Whether a cluster has part of the answer."""
-        return not self.pods or self.old.is_cluster or self.new.is_cluster
+        named = self.old.is_cluster or self.new.is_cluster or self.nodes is CLUSTER
+        return named or not self.pods
 
 
 def gather(question: Question) -> Gathered:
@@ -114,7 +117,8 @@ def _of_files(question: Question, told: Facts) -> tuple[Facts, Pods]:
 
 
 def _facts(question: Question, objects: Sequence[Object], told: Facts) -> Facts:
-    return pods_in_files.read_facts(objects, question.namespaces_file, question.nodes_file, told)
+    nodes = None if question.nodes is CLUSTER else question.nodes
+    return pods_in_files.read_facts(objects, question.namespaces_file, nodes, told)
 
 
 def _sets(question: Question, theirs: PolicySet | None) -> tuple[PolicySet, PolicySet]:
