@@ -39,15 +39,20 @@ _KINDS: Final = (1, 100, 10_000)
 _POOLS: Final = ("experiments", "builds", "notebooks", "services")
 
 
-def manifests(count: int, kinds: int) -> list[Json]:
-    """Pods of as many runs as there are pods; `kinds` of them differ by their own placement."""
+def manifests(count: int, kinds: int, by: str = "placement") -> list[Json]:
+    """Pods of as many runs as there are pods; `kinds` of them differ by their own placement.
+
+    Or, with `label`, by a label that policies select by: who matches is then found for each kind.
+    """
     model = pods.manifest(_BYTES)
     found = []
     for at in range(count):
         pod = copy.deepcopy(model)
         pod["metadata"] |= {"name": f"p-{at}", "namespace": NAMESPACE}
         pod["metadata"]["labels"] = {**model["metadata"]["labels"], names.RUN: f"run-{at}"}
-        if at % kinds:
+        if at % kinds and by == "label":
+            pod["metadata"]["labels"]["project"] = f"shard-{at % kinds}"
+        elif at % kinds:
             pod["spec"]["nodeSelector"] = {"shard": str(at % kinds)}
         found.append(pod)
     return found
@@ -136,14 +141,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pods", type=int, default=10_000)
     parser.add_argument("--nodes", type=int, default=500)
+    parser.add_argument("--by", choices=("placement", "label"), default="placement")
     options = parser.parse_args()
-    print(f"{options.pods} pods of {_BYTES} bytes, {options.nodes} nodes")
+    print(f"{options.pods} pods of {_BYTES} bytes, kinds by {options.by}, {options.nodes} nodes")
     print(
         "policies  kinds of pods  by clock  by processor  deciding  each anew  anew/once  differing"
     )
     for policies in _POLICIES:
         for kinds in _KINDS:
-            found = manifests(options.pods, min(kinds, options.pods))
+            found = manifests(options.pods, min(kinds, options.pods), options.by)
             with tempfile.TemporaryDirectory() as folder:
                 seconds, worked, summed = whole(Path(folder), policies, found, options.nodes)
             once, anew = deciding(policies, found)
