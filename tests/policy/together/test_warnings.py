@@ -264,6 +264,28 @@ def test_of_a_wish_that_is_dead_no_more_is_told() -> None:
     assert "no pod gets it" in line
 
 
+def test_what_audit_keeps_from_coming_true_is_told_as_what_will_come() -> None:
+    """With who has to be enforced for it, apart from what is so today."""
+    audited = {"enforcement": "Audit"}
+    lines = told(
+        policy("a", requirements=pool("a")),
+        policy("b", requirements=pool("a"), **audited),
+        policy("c", requirements=pool("c")),
+    )
+    assert [line.partition("contradicts what ")[2] for line in lines] == [
+        "policy 'a' requires: a pod that both match is rejected",
+        "policy 'b' requires: a pod that both match is rejected, once 'b' is enforced",
+    ]
+    both = policy("d", **audited, requirements={**spot("Constrain"), "nodeSelector": {"spot": "x"}})
+    (line,) = told(both)
+    assert line.endswith("every pod that it matches is rejected, once 'd' is enforced")
+    (line,) = told(
+        policy("a", **audited, match={"roles": ["worker"]}, overrides=pool("a")),
+        policy("b", **audited, overrides=pool("b")),
+    )
+    assert line.endswith("only the names decide, once 'b', 'a' are enforced")
+
+
 def test_of_many_others_three_are_named() -> None:
     """And the rest is counted."""
     others = [policy(f"a{at}", requirements=pool("a")) for at in range(5)]

@@ -45,6 +45,11 @@ class _Fight(NamedTuple):
     trouble: _Trouble
     other: Policy
 
+    @property
+    def is_to_come(self) -> bool:
+        """Whether one of the two does nothing to pods so far."""
+        return bool(_audited((self.policy, self.other)))
+
 
 class Pairs:
     """All policies, which are given in their order.
@@ -73,14 +78,14 @@ class Pairs:
 
         Without `level` nothing is said of overrides of equal priority.
         """
-        fights: dict[tuple[int, int, _Trouble], list[_Fight]] = {}
+        fights: dict[tuple[int, int, _Trouble, bool], list[_Fight]] = {}
         done: set[int] = set()
         for policy in chosen:
             if not self._folds or not self._looks:
                 break
             done.add(self._at[id(policy)])
             for fight in self._fights(policy, done, level=level):
-                key = (self._at[id(fight.policy)], id(fight.said), fight.trouble)
+                key = (self._at[id(fight.policy)], id(fight.said), fight.trouble, fight.is_to_come)
                 fights.setdefault(key, []).append(fight)
         for found in fights.values():
             yield _finding(sorted(found, key=lambda each: self._at[id(each.other)]))
@@ -144,6 +149,7 @@ def alone(policy: Policy) -> Iterator[Finding]:
     required = [said.wish for said in policy.of_parts("requirements")]
     if fold((policy.name,), required).contradictions:
         what = "the requirements contradict each other: every pod that it matches is rejected"
+        what += _once_enforced([policy])
         yield policy.document.finding(("spec", "requirements"), what, "warning")
         return
     # Of a class another policy's requirement may come first.
@@ -213,4 +219,17 @@ def _finding(fights: Sequence[_Fight]) -> Finding:
     if len(names) > 1:
         text = text.replace(" requires:", " require:").replace(" matches too:", " match too:")
         text = text.replace(" overrides it", " override it")
+    text += _once_enforced([policy, *(fight.other for fight in fights)])
     return policy.document.finding(said.path, text, "warning", about=trouble)
+
+
+def _once_enforced(policies: Iterable[Policy]) -> str:
+    """When what is said of the policies comes true, if that is not now."""
+    names = [repr(each.name) for each in _audited(policies)]
+    if not names:
+        return ""
+    return f", once {first_few(names, _NAMED)} {'is' if len(names) == 1 else 'are'} enforced"
+
+
+def _audited(policies: Iterable[Policy]) -> list[Policy]:
+    return [each for each in dict.fromkeys(policies) if each.model.spec.enforcement == "Audit"]
