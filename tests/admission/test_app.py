@@ -427,17 +427,30 @@ spec:
 """
 
 
-def test_a_pod_that_is_nested_too_deeply_is_a_400() -> None:
-    """What is nested deeper than it can be written again cannot be patched."""
+def deep_pod() -> Json:
+    """A pod with something in its required affinity that can be read, and not be written."""
     deep: Any = "end"
     for _ in range(300):
         deep = [deep]
     term = {"matchExpressions": [{"key": "a", "operator": "Exists", "unknown": deep}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
-    bad = pod(affinity={"nodeAffinity": required})
-    answer = Webhook(policy_set(PINNED)).post(json.dumps(review(bad)).encode())
+    return pod(affinity={"nodeAffinity": required})
+
+
+def test_a_pod_that_is_nested_too_deeply_is_a_400() -> None:
+    """What is nested deeper than it can be written again cannot be patched."""
+    answer = Webhook(policy_set(PINNED)).post(json.dumps(review(deep_pod())).encode())
     assert answer.status == 400
     assert b"nested too deeply" in answer.body
+
+
+def test_what_only_audit_would_write_too_deeply_is_told_without_the_patch() -> None:
+    """It changes nothing of the pod, so it is no reason to refuse it."""
+    audited = policy_set(PINNED.replace("spec:", "spec:\n  enforcement: Audit", 1))
+    answer = Webhook(audited).post(json.dumps(review(deep_pod())).encode())
+    assert answer.status == 200
+    told = json.loads(answer.response["auditAnnotations"]["audit"])
+    assert told == {"policies": ["pinned"], "differs": True, "patch": None}
 
 
 def test_a_reason_never_repeats_a_name_as_long_as_a_body() -> None:

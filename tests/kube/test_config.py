@@ -63,7 +63,7 @@ def test_a_pod_without_a_token_is_told_so(tmp_path: Path) -> None:
 
 def test_without_any_cluster_the_ways_to_name_one_are_said() -> None:
     """Nothing is guessed, not even ~/.kube/config: it may be somebody's production."""
-    with pytest.raises(ClusterError, match="name a kubeconfig, or set KUBECONFIG"):
+    with pytest.raises(ClusterError, match="give --kubeconfig FILE, or set KUBECONFIG"):
         asyncio.run(load(None, environ={}))
 
 

@@ -34,8 +34,17 @@ def annotations_of(decision: Decision, set_hash: str) -> dict[str, str]:
     if decision.set_aside.by:
         result["exceptions"] = orjson.dumps(decision.set_aside.by_name).decode("utf-8")
     if decision.audited is not None:
-        result["audit"] = orjson.dumps(report(decision.audited)).decode("utf-8")
+        result["audit"] = _text(report(decision.audited))
     return result
+
+
+def _text(report: dict[str, object]) -> str:
+    try:
+        return orjson.dumps(report).decode("utf-8")
+    except orjson.JSONEncodeError:
+        # The patch repeats a part of the pod that is nested too deeply to write, as no API server
+        # sends one. What is only recorded is no reason to refuse it.
+        return orjson.dumps({**report, "patch": None}).decode("utf-8")
 
 
 def report(audited: Audited) -> dict[str, object]:
