@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,20 @@ def said(nodes: ServedNodes) -> str:
     return nodes.unplaceable(pod(), decision, policies)
 
 
+@asynccontextmanager
+async def watching(
+    handle: Callable[[Request, Answer], Awaitable[None]], folder: Path
+) -> AsyncIterator[ServedNodes]:
+    """Nodes as serve has them, while their watch of this API runs."""
+    async with fake_api(handle) as api, client_of(api, folder) as client:
+        nodes = nodes_of(client, Metrics())
+        (work,) = nodes.background
+        running = asyncio.ensure_future(work())
+        yield nodes
+        running.cancel()
+        await asyncio.wait([running])
+
+
 def test_nothing_is_said_until_the_nodes_are_known_nor_once_they_are_stale(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -44,10 +60,7 @@ def test_nothing_is_said_until_the_nodes_are_known_nor_once_they_are_stale(
             await answer.json(listing(node("a")))
 
     async def run() -> None:
-        async with fake_api(handle) as api, client_of(api, tmp_path) as client:
-            nodes = nodes_of(client, Metrics())
-            (work,) = nodes.background
-            running = asyncio.ensure_future(work())
+        async with watching(handle, tmp_path) as nodes:
             condition = nodes.conditions["nodes"]
             assert (said(nodes), nodes.known()) == ("", None)
             assert condition().ready
@@ -63,8 +76,6 @@ def test_nothing_is_said_until_the_nodes_are_known_nor_once_they_are_stale(
                 assert "so nothing is said of them" in condition().reason
             changed.set()
             await until(lambda: said(nodes) == "")
-            running.cancel()
-            await asyncio.wait([running])
 
     asyncio.run(run())
 
@@ -77,10 +88,7 @@ def test_a_right_that_is_missing_is_told_with_its_cure(tmp_path: Path) -> None:
         await answer.status(403, "Forbidden", words)
 
     async def run() -> None:
-        async with fake_api(handle) as api, client_of(api, tmp_path) as client:
-            nodes = nodes_of(client, Metrics())
-            (work,) = nodes.background
-            running = asyncio.ensure_future(work())
+        async with watching(handle, tmp_path) as nodes:
             condition = nodes.conditions["nodes"]
             await until(lambda: words in condition().reason)
             assert condition().ready
@@ -89,8 +97,6 @@ def test_a_right_that_is_missing_is_told_with_its_cure(tmp_path: Path) -> None:
                 "; fairlead install --nodes, or the component nodes, grants that"
             )
             assert (said(nodes), nodes.known()) == ("", None)
-            running.cancel()
-            await asyncio.wait([running])
 
     asyncio.run(run())
 

@@ -79,21 +79,24 @@ class Prospects:
     def _some(self, key: bytes, pod: PodPlacement, asked: Mapping[str, int]) -> bool:
         known = self._admitted.get(key)
         if known is None:
-            known = self._too_much(pod, asked) or any(
-                admits(pod, alike.node)
-                and any(lacking(asked, room) is None for room, _ in alike.rooms.values())
-                for alike in self.groups.of(pod)
-            )
+            known = self._found(pod, asked)
             self._admitted.put(key, known)
         return known
 
-    def _too_much(self, pod: PodPlacement, asked: Mapping[str, int]) -> bool:
+    def _found(self, pod: PodPlacement, asked: Mapping[str, int]) -> bool:
+        """Whether some node admits the pod; taken for granted where that is too much to look at."""
         much = work(pod)
         if much + len(asked) > _MOST_ASKED:
             return True
         groups = self.groups.of(pod)
         rooms = sum(len(alike.rooms) for alike in groups)
-        return much * len(groups) + len(asked) * rooms > _MOST_WORK
+        if much * len(groups) + len(asked) * rooms > _MOST_WORK:
+            return True
+        return any(
+            admits(pod, alike.node)
+            and any(lacking(asked, room) is None for room, _ in alike.rooms.values())
+            for alike in groups
+        )
 
     def _why(
         self,

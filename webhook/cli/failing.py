@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
 def fail(error: FairleadError, code: int) -> NoReturn:
     """Tell the error, and end with this exit code."""
+    tell(error)
+    sys.exit(code)
+
+
+def tell(error: FairleadError) -> None:
+    """Tell the error, where there is more to say before the command ends."""
     click.secho("error: ", fg="red", bold=True, nl=False, err=True)
     click.echo(harmless(str(error)), err=True)
-    sys.exit(code)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from webhook.cli import failing
 from webhook.errors import UnreadableInput
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ async def explain(client: Client, error: NotInTime) -> None:
     from webhook.installation.doctor.diagnose import diagnose
     from webhook.installation.doctor.reading import Reader
 
-    click.secho("error: ", fg="red", bold=True, nl=False, err=True)
-    click.echo(f"{error}\n", err=True)
+    failing.tell(error)
+    click.echo(err=True)
     seen = await Reader(client).read(datetime.now(UTC), webhook.__version__)
     for line in doctor_text.lines(diagnose(seen)):
         click.echo(line, err=True)

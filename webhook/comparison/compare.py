@@ -89,13 +89,12 @@ class Comparison:
         return self._compared(seen, self._parts_in(seen)._replace(alike=False))
 
     def _parts_in(self, seen: Seen) -> _Parts:
-        old, new = part_in(seen, self._sets.old), part_in(seen, self._sets.new)
-        namespace = seen.arrival.namespace
-        said = (
-            _said(policies, part, namespace)
-            for policies, part in ((self._sets.old, old), (self._sets.new, new))
+        sets, namespace = self._sets, seen.arrival.namespace
+        old, new = part_in(seen, sets.old), part_in(seen, sets.new)
+        alike = self._same_classes and (
+            _said(sets.old, old, namespace) == _said(sets.new, new, namespace)
         )
-        return _Parts(old, new, self._same_classes and next(said) == next(said))
+        return _Parts(old, new, alike)
 
     def _compared(self, seen: Seen, parts: _Parts) -> Difference | Same:
         sets = self._sets
