@@ -90,7 +90,7 @@ def read_files(chosen: Chosen) -> tuple[Offline, Sequence[Node] | None]:
 
 
 async def _told(chosen: Chosen) -> _Told:
-    from webhook.cli.diff.pods_in_cluster import read_facts
+    from webhook.cli.cluster_surroundings import read_default_class, read_labels
     from webhook.cli.live.asking import node_list, policy_set
 
     async with client_of(chosen.kubeconfig, chosen.context) as client:
@@ -98,8 +98,8 @@ async def _told(chosen: Chosen) -> _Told:
         if CLUSTER not in chosen.policies:
             return _Told(None, nodes, {}, "")
         policies = await policy_set(client, ())
-        facts = await read_facts(client, "", nodes=False)
-        return _Told(policies, nodes, facts.namespaces, facts.default_priority_class)
+        labels = await read_labels(client, "")
+        return _Told(policies, nodes, labels, await read_default_class(client))
 
 
 def ask_cluster(chosen: Chosen) -> Answers:

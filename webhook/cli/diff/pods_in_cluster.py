@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
+from webhook.cli.cluster_surroundings import read_default_class, read_labels
 from webhook.cli.diff.gathered import Facts, Planned, Pods, Template
 from webhook.cli.diff.runs import plan_of
 from webhook.cli.diff.workload_kinds import listed_kinds
-from webhook.cli.offline import default_priority_class, labels_of, namespaces_among
+from webhook.cli.offline import labels_of
 from webhook.errors import InvalidRun
 from webhook.identity import identify
-from webhook.kube.one_namespace import read_namespace
 from webhook.placement import nodes as nodes_of
 from webhook.workloads.find import pod_templates
 from webhook.workloads.object import ANSWERED, answered
@@ -23,39 +23,20 @@ if TYPE_CHECKING:
     from webhook.kube.client import Client
     from webhook.workloads.object import Object
 
-_SCHEDULING: Final = "scheduling.k8s.io/v1"
 _OVER: Final = frozenset({"Complete", "Completed", "Succeeded", "Failed"})
 # What of a container a decision can ask for.
 _OF_CONTAINERS: Final = ("name", "resources")
 _OF_METADATA: Final = ("name", "namespace", "labels", "annotations", "ownerReferences")
 
 
-async def read_facts(client: Client, namespace: str, *, nodes: bool = True) -> Facts:
-    """Labels by namespace, of this one or of all; PriorityClasses, and unless told not to, nodes.
+async def read_facts(client: Client, namespace: str) -> Facts:
+    """Labels by namespace, of this one or of all; the default PriorityClass, and nodes.
 
     Raises ClusterError.
     """
     labels = await read_labels(client, namespace)
-    listed = (await client.list("/api/v1/nodes", nodes_of.read)).items if nodes else None
-    return Facts(labels, await read_default_class(client), listed)
-
-
-async def read_labels(client: Client, namespace: str) -> dict[str, Mapping[str, str]]:
-    """Labels by namespace, of this one or of all. Raises ClusterError."""
-    if namespace:
-        spaces = [await read_namespace(client, namespace)]
-    else:
-        spaces = (await client.list("/api/v1/namespaces", _labels_only)).items
-    return namespaces_among([answered("v1", "Namespace", each) for each in spaces])
-
-
-async def read_default_class(client: Client) -> str:
-    """The name of the default PriorityClass; empty if there is none. Raises ClusterError."""
-    listed = await client.list(
-        f"/apis/{_SCHEDULING}/priorityclasses",
-        lambda each: answered(_SCHEDULING, "PriorityClass", each),
-    )
-    return default_priority_class(listed.items) or ""
+    nodes = (await client.list("/api/v1/nodes", nodes_of.read)).items
+    return Facts(labels, await read_default_class(client), nodes)
 
 
 async def read_pods(client: Client, namespace: str, known: Mapping[str, Mapping[str, str]]) -> Pods:
@@ -99,11 +80,6 @@ async def _workloads(client: Client, kind: Listed, namespace: str) -> list[Objec
         kind.path(namespace), lambda one: answered(kind.version, kind.kind, _slim(one))
     )
     return found.items
-
-
-def _labels_only(namespace: dict[str, Any]) -> dict[str, Any]:
-    metadata = namespace["metadata"]
-    return {"metadata": {"name": metadata["name"], "labels": metadata.get("labels") or {}}}
 
 
 def _slim(workload: dict[str, Any]) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, TypeVar
 
 from webhook.admission.arrival import Cluster
+from webhook.cli.cluster_surroundings import read_default_class
 from webhook.cli.decisions import decisions, misshapen
-from webhook.cli.diff.pods_in_cluster import read_default_class
 from webhook.cli.live.drawn import templates_of
 from webhook.cli.live.finding import find
 from webhook.cli.live.judged import Judge, LivePod

@@ -7,8 +7,9 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
+from webhook.cli.cluster_surroundings import read_labels
 from webhook.cli.diff.gathered import Template as Maker
-from webhook.cli.diff.pods_in_cluster import kept, read_labels, read_pods
+from webhook.cli.diff.pods_in_cluster import kept, read_pods
 from webhook.cli.offline import policy_files
 from webhook.cli.policies import replicas
 from webhook.cli.policies.gathered import Gathered

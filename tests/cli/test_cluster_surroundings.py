@@ -1,0 +1,72 @@
+"""What a cluster tells of where pods go: labels of namespaces, the default PriorityClass."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.kube.fake_api import Answer, Request, client_of, fake_api
+from webhook.cli.cluster_surroundings import read_default_class, read_labels
+from webhook.errors import ClusterError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from webhook.kube.client import Client
+
+Json = dict[str, Any]
+ML: Json = {"metadata": {"name": "ml", "labels": {"team": "vision"}}, "status": {}}
+WEB: Json = {"metadata": {"name": "web"}}
+NAME = "kubernetes.io/metadata.name"
+
+
+def asked(
+    folder: Path, question: Callable[[Client], Awaitable[object]], *classes: Json
+) -> tuple[object, list[str]]:
+    """The answer of a cluster with two namespaces, and the paths that it took."""
+    paths: list[str] = []
+
+    async def handle(request: Request, answer: Answer) -> None:
+        paths.append(request.path)
+        if request.path == "/api/v1/namespaces/ml":
+            await answer.json(ML)
+        elif request.path == "/api/v1/namespaces":
+            await answer.json({"metadata": {"resourceVersion": "1"}, "items": [ML, WEB]})
+        elif request.path == "/apis/scheduling.k8s.io/v1/priorityclasses":
+            await answer.json({"metadata": {"resourceVersion": "1"}, "items": list(classes)})
+        else:
+            await answer.status(404, "NotFound", request.path)
+
+    async def run() -> object:
+        async with fake_api(handle) as api, client_of(api, folder) as client:
+            return await question(client)
+
+    return asyncio.run(run()), paths
+
+
+def test_labels_of_all_namespaces_come_in_one_list(tmp_path: Path) -> None:
+    """Each has its own name for a label, whether or not the API server wrote it there."""
+    labels, paths = asked(tmp_path, lambda client: read_labels(client, ""))
+    assert labels == {"ml": {NAME: "ml", "team": "vision"}, "web": {NAME: "web"}}
+    assert paths == ["/api/v1/namespaces"]
+
+
+def test_of_one_namespace_no_other_is_read(tmp_path: Path) -> None:
+    """Who may read one only can ask about it; one that is not there is told by its name."""
+    labels, paths = asked(tmp_path, lambda client: read_labels(client, "ml"))
+    assert labels == {"ml": {NAME: "ml", "team": "vision"}}
+    assert paths == ["/api/v1/namespaces/ml"]
+    with pytest.raises(ClusterError, match=r"^there is no namespace nope"):
+        asked(tmp_path, lambda client: read_labels(client, "nope"))
+
+
+def test_the_default_priority_class_is_that_of_the_lowest_value(tmp_path: Path) -> None:
+    """As the Priority plugin chooses among several; without any there is none."""
+    low: Json = {"metadata": {"name": "low"}, "value": 1, "globalDefault": True}
+    high: Json = {"metadata": {"name": "high"}, "value": 9, "globalDefault": True}
+    plain: Json = {"metadata": {"name": "plain"}, "value": 0}
+    assert asked(tmp_path, read_default_class, high, low, plain)[0] == "low"
+    assert asked(tmp_path, read_default_class, plain)[0] == ""
