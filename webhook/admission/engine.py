@@ -44,6 +44,11 @@ def decide(arrival: Arrival, policies: PolicySet, cluster: Cluster) -> Decision:
     seen = see(arrival)
     if seen is None:
         return Decision("not-a-run")
+    return decide_seen(seen, policies, cluster)
+
+
+def decide_seen(seen: Seen, policies: PolicySet, cluster: Cluster) -> Decision:
+    """The decision for a pod of a run, which was read already. Raises as `decide` does."""
     weighed = weigh(seen, part_in(seen, policies), policies, cluster)
     return _written(seen, weighed, policies)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 from webhook.admission import review
 from webhook.admission.advice import warnings
 from webhook.admission.arrival import Arrival
-from webhook.admission.engine import decide, see
+from webhook.admission.engine import decide_seen, see
 from webhook.admission.foreseen import Fate, look, nothing_of, words
 from webhook.admission.handler import Reply, problem
 from webhook.admission.shape import Shape, Shapes
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from webhook.admission.arrival import Cluster
     from webhook.admission.foreseen import Group, Pods
     from webhook.admission.grounds import Grounds
+    from webhook.admission.weighed import Seen
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
 
@@ -179,21 +180,24 @@ class Foresight:
     def _fate(self, facts: _Facts, known: _Known, pod: JsonObject) -> Fate:
         arrival = Arrival(pod, facts.namespace, facts.labels, _CONTROLLER, facts.now)
         seen = see(arrival)
-        shape = None if seen is None else facts.shapes.of(seen)
+        if seen is None:
+            return Fate()
+        shape = facts.shapes.of(seen)
         if shape is None:
-            return self._judged(arrival, facts)
+            return self._judged(seen, facts)
         # Whether there is room for it on a node depends on what it asks for, too.
         alike = shape, tuple(sorted(requests(pod["spec"]).items()))
         if alike not in known:
-            known[alike] = self._judged(arrival, facts)
+            known[alike] = self._judged(seen, facts)
         return known[alike]
 
-    def _judged(self, arrival: Arrival, facts: _Facts) -> Fate:
-        if not self._reaches(arrival.pod["metadata"].get("labels") or {}, facts.labels):
+    def _judged(self, seen: Seen, facts: _Facts) -> Fate:
+        if not self._reaches(seen.own.labels, facts.labels):
             return Fate()
-        decision = decide(arrival, facts.policies, facts.cluster)
-        said = warnings(arrival.pod, decision)
-        if no_node := self._grounds.unplaceable(arrival.pod, decision, facts.policies):
+        decision = decide_seen(seen, facts.policies, facts.cluster)
+        pod = seen.arrival.pod
+        said = warnings(pod, decision)
+        if no_node := self._grounds.unplaceable(pod, decision, facts.policies):
             said.append(no_node)
         return Fate("" if decision.allowed else decision.reason, tuple(said))
 
