@@ -128,6 +128,71 @@ def test_a_link_that_leads_elsewhere_is_refused(repository: Repository) -> None:
     assert "a link to ../other/a.yaml" in refused("main:policies")
 
 
+def test_a_link_to_a_folder_elsewhere_is_refused(repository: Repository) -> None:
+    """A folder would be read with all that is in there: no policy goes missing in silence."""
+    repository.write("other/a.yaml", "one")
+    repository.write("policies/b.yaml", "two")
+    (repository.folder / "policies" / "shared").symlink_to("../other")
+    (repository.folder / "policies" / "away").symlink_to("/somewhere/else")
+    repository.commit()
+    said = refused("main:policies")
+    assert "policies/shared: a link to ../other" in said
+    assert "policies/away: a link to /somewhere/else" in said
+
+
+def test_a_link_is_followed_to_what_the_folder_hides(repository: Repository) -> None:
+    """By whatever links, and once: as a folder is read, and as a mounted ConfigMap stands."""
+    repository.write("policies/..2026/a.yaml", "one")
+    repository.write("policies/plain.txt", "two")
+    for name, target in (
+        ("..data", "..2026"),
+        ("a.yaml", "..2026/a.yaml"),
+        ("again.yaml", "a.yaml"),
+        ("text.yaml", "plain.txt"),
+    ):
+        (repository.folder / "policies" / name).symlink_to(target)
+    repository.commit()
+    from_git = {
+        name.removeprefix("main:"): text for name, text in read_revision("main:policies").items()
+    }
+    assert from_git == read_folder("policies")
+    assert sorted(from_git) == ["policies/a.yaml", "policies/text.yaml"]
+
+
+def test_links_that_hold_no_policies_are_passed_over(repository: Repository) -> None:
+    """What is called otherwise than policy files are: other files, the folder itself, circles."""
+    repository.write("README.md", "text")
+    repository.write("policies/deep/a.yaml", "one")
+    for name, target in (
+        ("README.md", "../README.md"),
+        ("here", "."),
+        ("same", "deep"),
+        ("round", "round"),
+        ("nowhere", "../nowhere"),
+    ):
+        (repository.folder / "policies" / name).symlink_to(target)
+    repository.commit()
+    assert read_revision("main:policies") == {"main:policies/deep/a.yaml": b"one"}
+
+
+def test_the_folder_may_be_a_link_itself(repository: Repository) -> None:
+    """As it may where files are read."""
+    repository.write("policies/a.yaml", "one")
+    (repository.folder / "current").symlink_to("policies")
+    repository.commit()
+    assert read_revision("main:current") == {"main:current/a.yaml": b"one"}
+
+
+def test_a_submodule_is_refused(repository: Repository) -> None:
+    """Its files are another repository's, and leaving them out would be no answer."""
+    repository.write("policies/a.yaml", "one")
+    repository.commit()
+    commit = repository.git("rev-parse", "HEAD").strip()
+    repository.git("update-index", "--add", "--cacheinfo", f"160000,{commit},policies/theirs")
+    repository.git("commit", "--quiet", "--message", "it")
+    assert "policies/theirs: a submodule" in refused("main:policies")
+
+
 def test_a_file_that_no_webhook_would_read_is_refused(repository: Repository) -> None:
     """The limit is that of folders."""
     repository.write("policies/a.yaml", "#" * (MAX_FILE_BYTES + 1))

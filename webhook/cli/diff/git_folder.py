@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import posixpath
 import shutil
 import subprocess
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from webhook.cli.diff.git_links import end_of, is_folder_in, is_hidden
 from webhook.errors import UnreadableInput
 from webhook.server.folder import MAX_FILE_BYTES, is_policy_file
 
@@ -23,6 +23,7 @@ class _Entry(NamedTuple):
     """One file of a tree: `link` tells that its content is a path."""
 
     name: str
+    kind: str
     blob: str
     size: int
     link: bool
@@ -32,52 +33,90 @@ def read_revision(where: str) -> dict[str, bytes]:
     """The policy files of REV:PATH by name, a folder with all in it or one file.
 
     Names start with REV:PATH; those that start with a dot are passed over, as in any folder. A
-    link to a file in the folder is read once; one that leads elsewhere is refused, for what it led
-    to is not known. Raises UnreadableInput, with what git says.
+    file that a link in the folder leads to is read once; a link that leads elsewhere is refused,
+    for what it led to is not known, and so is a folder of another repository. Raises
+    UnreadableInput, with what git says.
     """
     revision, _, _ = where.partition(":")
     if not revision or revision.startswith("-"):
         raise UnreadableInput([f"{where}: want REV:PATH, as in main:policies"])
     _git(where, "rev-parse", "--verify", f"{revision}^{{tree}}")
-    found = _git(where, "rev-parse", where).decode().strip()
-    if _git(where, "cat-file", "-t", found).strip() == b"blob":
+    _git(where, "rev-parse", where)
+    kind, found = _followed(where, where)
+    if kind == "blob":
         return {where: _git(where, "cat-file", "blob", found)}
+    if kind != "tree":
+        raise UnreadableInput([f"{where}: no file or folder of this repository; name one"])
     entries = {entry.name: entry for entry in _entries(where, found)}
-    wanted = [
-        entry
-        for entry in entries.values()
-        if is_policy_file(entry.name)
-        and not any(part.startswith(".") for part in entry.name.split("/"))
-    ]
-    problems = [
-        f"{where}/{entry.name}: over {MAX_FILE_BYTES} bytes, too large for a policy file; split it"
-        for entry in wanted
+    chosen, problems = _chosen(where, entries)
+    problems += [
+        f"{where}/{name}: over {MAX_FILE_BYTES} bytes, too large for a policy file; split it"
+        for name, entry in chosen.items()
         if entry.size > MAX_FILE_BYTES
     ]
     if problems:
         raise UnreadableInput(problems)
-    contents = _contents(where, [entry.blob for entry in wanted])
-    files: dict[str, bytes] = {}
-    for entry in wanted:
-        content = contents[entry.blob]
-        if not entry.link:
-            files[f"{where.rstrip('/')}/{entry.name}"] = content
-        elif not _leads_to(entry, content, entries):
+    contents = _contents(where, [entry.blob for entry in chosen.values()])
+    return {
+        f"{where.rstrip('/')}/{name}": contents[chosen[name].blob]
+        for name in entries
+        if name in chosen
+    }
+
+
+def _chosen(where: str, entries: Mapping[str, _Entry]) -> tuple[dict[str, _Entry], list[str]]:
+    """The files that are read, by the name that leads there; and what cannot be read."""
+    seen = [entry for entry in entries.values() if not is_hidden(entry.name)]
+    texts = _contents(where, [entry.blob for entry in entries.values() if entry.link])
+    links = {
+        name: texts[entry.blob].decode(errors="replace")
+        for name, entry in entries.items()
+        if entry.link
+    }
+    problems = [
+        f"{where}/{entry.name}: a submodule, and another repository has its files; put the files "
+        "themselves there"
+        for entry in seen
+        if entry.kind == "commit"
+    ]
+    chosen = {
+        entry.name: entry
+        for entry in seen
+        if entry.kind == "blob" and not entry.link and is_policy_file(entry.name)
+    }
+    for name in (entry.name for entry in seen if entry.link):
+        end = end_of(name, links)
+        target = entries.get(end)
+        if target is not None and target.kind == "blob" and not target.link:
+            if is_policy_file(name) and all(each is not target for each in chosen.values()):
+                chosen[name] = target
+        elif is_policy_file(name) or not _is_no_matter(where, name, end, entries):
             problems.append(
-                f"{where}/{entry.name}: a link to {content.decode(errors='replace')}, which is no "
-                "policy file of this folder; put the file itself there"
+                f"{where}/{name}: a link to {links[name]}, which is no policy file of this folder; "
+                "put the file itself there"
             )
-    if problems:
-        raise UnreadableInput(problems)
-    return files
+    return chosen, problems
 
 
-def _leads_to(link: _Entry, target: bytes, entries: Mapping[str, _Entry]) -> bool:
-    """Whether a link leads to a policy file that is read under its own name."""
-    folder = posixpath.dirname(link.name)
-    name = posixpath.normpath(posixpath.join(folder, target.decode(errors="replace")))
-    found = entries.get(name)
-    return found is not None and not found.link and is_policy_file(name)
+def _is_no_matter(where: str, link: str, end: str, entries: Mapping[str, _Entry]) -> bool:
+    """Whether a link that is called otherwise than policy files are leads to none of them."""
+    if is_folder_in(end, entries):
+        return True
+    within = where if where.endswith((":", "/")) else f"{where}/"
+    kind, _ = _followed(where, f"{within}{link}")
+    return kind not in ("tree", "symlink")
+
+
+def _followed(where: str, name: str) -> tuple[str, str]:
+    """What REV:PATH is once links are followed, blob or tree, and its hash.
+
+    Or else why it is neither: `symlink` for one that leads out of the repository. Source of the
+    format: git-cat-file(1), --follow-symlinks.
+    """
+    options = ("--batch-check=%(objecttype) %(objectname)", "--follow-symlinks")
+    first, _, _ = _git(where, "cat-file", *options, stdin=name.encode()).partition(b"\n")
+    kind, _, found = first.decode(errors="replace").partition(" ")
+    return kind, found
 
 
 def _entries(where: str, tree: str) -> Iterable[_Entry]:
@@ -87,8 +126,9 @@ def _entries(where: str, tree: str) -> Iterable[_Entry]:
         if line:
             facts, _, name = line.partition(b"\t")
             mode, kind, blob, size = facts.decode().split()
-            if kind == "blob":
-                yield _Entry(os.fsdecode(name), blob, int(size), mode == _LINK)
+            if kind in ("blob", "commit"):
+                bytes_ = int(size) if kind == "blob" else 0
+                yield _Entry(os.fsdecode(name), kind, blob, bytes_, mode == _LINK)
 
 
 def _contents(where: str, blobs: Iterable[str]) -> dict[str, bytes]:
