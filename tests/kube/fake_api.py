@@ -156,7 +156,7 @@ def write_kubeconfig(folder: Path, server: str, **user: Any) -> Path:
     return file
 
 
-def client_of(api: FakeApi, folder: Path, *, timeout: float = 10.0, **user: Any) -> Client:
+def client_of(api: FakeApi, folder: Path, *, timeout: float = 60.0, **user: Any) -> Client:
     """A client of the fake server."""
     file = write_kubeconfig(folder, api.url, **user)
     return Client(lambda: load(file, environ={}), timeout=timeout)
@@ -164,6 +164,6 @@ def client_of(api: FakeApi, folder: Path, *, timeout: float = 10.0, **user: Any)
 
 async def until(condition: Callable[[], bool]) -> None:
     """Let other tasks run until `condition` holds."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while not condition():  # noqa: ASYNC110 (what is waited for tells nobody)
             await asyncio.sleep(0.001)

@@ -27,7 +27,11 @@ def namespace(name: str, **labels: str) -> dict[str, Any]:
 
 @asynccontextmanager
 async def watched(
-    folder: Path, live: Callable[[Request, Answer], Awaitable[None]], *, watch: bool = True
+    folder: Path,
+    live: Callable[[Request, Answer], Awaitable[None]],
+    *,
+    watch: bool = True,
+    patience: float = 60.0,
 ) -> AsyncIterator[tuple[FakeApi, Namespaces]]:
     """Namespaces of a server that lists `research`, and answers single reads as `live` does."""
 
@@ -43,7 +47,7 @@ async def watched(
             await answer.json({"metadata": {"resourceVersion": "9"}, "items": items})
 
     async with fake_api(handle) as api, client_of(api, folder) as client:
-        namespaces = Namespaces(client, timeout=0.5)
+        namespaces = Namespaces(client, timeout=patience)
         running = asyncio.create_task(namespaces.run()) if watch else None
         try:
             if running:
@@ -168,7 +172,7 @@ def test_a_server_that_does_not_answer_is_no_namespace_without_labels(tmp_path: 
         await asyncio.sleep(1000)
 
     async def run() -> None:
-        async with watched(tmp_path, live) as (_, namespaces):
+        async with watched(tmp_path, live, patience=0.5) as (_, namespaces):
             with pytest.raises(NotSynced, match="did not answer in time"):
                 await namespaces.labels("fresh")
 

@@ -96,6 +96,14 @@ class Stage:
         self.time += self.sleeps[-1]
         self.asleep.set_result(None)
 
+    async def goes_on_until(self, text: str) -> None:
+        """Have every sleep be over until this is what serves."""
+        while self.reloader.current != text:
+            # It sleeps no more once it has what it waits for, and that is compiled on a thread.
+            if self.asleep is not None and not self.asleep.done():
+                await self.wake()
+            await asyncio.sleep(0.001)
+
     async def takes(self, text: str) -> None:
         """Wait until this is what serves."""
         await until(lambda: self.reloader.current == text)
@@ -227,9 +235,7 @@ def test_objects_that_go_with_their_definition_leave_the_last_good_set() -> None
             await until(lambda: played.sleeps[-1] == QUIET)
             played.watched.missing = ""
             gone = played.time
-            while played.reloader.current != "b=1":
-                await played.wake()
-                await asyncio.sleep(0.01)
+            await played.goes_on_until("b=1")
             assert played.time - gone >= BACK - RETRY - LONGEST
             assert played.reloader.state().error == ""
             assert len(played.refusals) == 2
@@ -274,9 +280,7 @@ def test_of_a_definition_that_is_back_the_objects_are_waited_for() -> None:
             await played.refuses("1 objects vanished with their definition: it is back")
             assert played.reloader.current == "a=1 b=1"
             played.watched.change(b="2")
-            while played.reloader.current != "a=2 b=2":
-                await played.wake()
-                await asyncio.sleep(0.01)
+            await played.goes_on_until("a=2 b=2")
             assert played.compiled == ["a=1 b=1", "a=2 b=2"]
 
     asyncio.run(main())
