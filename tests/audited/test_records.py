@@ -123,6 +123,22 @@ def test_a_text_that_is_no_metrics_is_an_error(text: str) -> None:
         list(from_metrics.records(text))
 
 
+@pytest.mark.parametrize(
+    "sample",
+    [
+        '{policy="a",namespace="b",outcome="same"} NaN',
+        '{policy="a",namespace="b",outcome="same"} +Inf',
+        '{policy="a",namespace="b"} 1',
+        '{policy="a",outcome="same"} 1',
+        '{policy="a",namespace="b",outcome="later"} 1',
+    ],
+)
+def test_numbers_of_another_kind_are_an_error(sample: str) -> None:
+    """That names them: who asked sees what to look at."""
+    with pytest.raises(from_metrics.NoMetrics, match="of another version"):
+        list(from_metrics.records(f"fairlead_audited_decisions_total{sample}\n"))
+
+
 def test_rows_are_summed_by_namespace_and_policy_the_worst_first() -> None:
     """With a few different pods and reasons of each."""
     found = tally(

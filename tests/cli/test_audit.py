@@ -38,6 +38,16 @@ def test_the_audit_log_tells_pods_and_messages(tmp_path: Path) -> None:
     assert " ".join(lines[lines.index("strict in research (mnist-0):") + 1 :]) == REFUSED
 
 
+def test_what_pods_are_called_does_not_steer_a_terminal(tmp_path: Path) -> None:
+    """The API server records a pod before it looks at its name, which its author has chosen."""
+    log = tmp_path / "audit.log"
+    log.write_bytes(event({**STRICT, "rejections": [f"{REFUSED}\x1b[2J"]}, name="m\x1b]0;x\x07\na"))
+    result = CliRunner().invoke(command, ["--audit-log", str(log)], color=True)
+    assert "strict in research (m\\x1b]0;x\\x07 a):" in result.output
+    assert "\\x1b[2J" in result.output
+    assert {text[:2] for text in result.output.split("\x1b")[1:]} == {"[3", "[0"}
+
+
 def test_no_answer_is_no_rejection(tmp_path: Path) -> None:
     """A job that goes by the exit code can tell one from the other."""
     nowhere = tmp_path / "kubeconfig"

@@ -11,7 +11,7 @@ from webhook.audited.tally import Record
 from webhook.errors import FairleadError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _FAMILY: Final = "fairlead_audited_decisions"
 _OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
@@ -32,11 +32,20 @@ def records(text: str) -> Iterator[Record]:
         raise NoMetrics(f"no metrics in Prometheus' text format: {error}") from None
     for family in families:
         for sample in family.samples:
-            labels = sample.labels
             if sample.name == f"{_FAMILY}_total" and sample.value:
-                outcome = _outcome(labels["outcome"])
-                count = int(sample.value)
-                yield Record(labels["namespace"], labels["policy"], outcome, count)
+                yield _record(sample.labels, sample.value)
+
+
+def _record(labels: Mapping[str, str], value: float) -> Record:
+    try:
+        outcome = _outcome(labels["outcome"])
+        return Record(labels["namespace"], labels["policy"], outcome, int(value))
+    except (KeyError, ValueError, OverflowError):
+        said = ", ".join(f"{key}={text!r}" for key, text in labels.items())
+        raise NoMetrics(
+            f"{_FAMILY}_total{{{said}}} {value}: want a number of pods by policy, namespace and "
+            "outcome: of another version?"
+        ) from None
 
 
 def _outcome(text: str) -> Outcome:

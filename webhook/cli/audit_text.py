@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from webhook.cli.harmless import harmless
 from webhook.cli.layout import table, wrapped
 
 if TYPE_CHECKING:
@@ -22,17 +23,24 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
         yield "No policy under Audit has matched a pod."
         return
     cells = [
-        (row.namespace, row.policy, _red(row.rejects), str(row.changes), str(row.same), "")
+        (
+            _line(row.namespace),
+            _line(row.policy),
+            _red(row.rejects),
+            str(row.changes),
+            str(row.same),
+            "",
+        )
         for row in rows
     ]
     yield from table([_TITLES, *cells], 0)
     for row in rows:
         if row.reasons:
             yield ""
-            pods = f" ({', '.join(row.pods)})" if row.pods else ""
-            yield f"{row.policy} in {row.namespace}{pods}:"
+            pods = f" ({', '.join(map(_line, row.pods))})" if row.pods else ""
+            yield f"{_line(row.policy)} in {_line(row.namespace)}{pods}:"
             for reason in row.reasons:
-                yield from (f"  {line}" for line in wrapped(reason, 2))
+                yield from (f"  {line}" for line in wrapped(harmless(reason), 2))
 
 
 def document(rows: Sequence[Row]) -> dict[str, object]:
@@ -51,6 +59,11 @@ def document(rows: Sequence[Row]) -> dict[str, object]:
             for row in rows
         ]
     }
+
+
+def _line(text: str) -> str:
+    """What a log says, in one line. A pod was recorded before the API server looked at its name."""
+    return harmless(" ".join(text.split()))
 
 
 def _red(count: int) -> str:
