@@ -34,8 +34,15 @@ def policies(folder: Path, text: str) -> Path:
     """Write the policies that a test begins with, and return their file."""
     file = folder / "policies" / "pool.yaml"
     file.parent.mkdir(exist_ok=True)
-    file.write_text(text)
+    rewrite(file, text)
     return file
+
+
+def rewrite(file: Path, text: str) -> None:
+    """Write it at once, as editors do: a file that is cut and not yet written has no policies."""
+    fresh = file.parent.parent / "fresh"
+    fresh.write_text(text)
+    fresh.rename(file)
 
 
 @pytest.fixture(scope="module")
@@ -152,11 +159,11 @@ def test_a_policy_that_is_edited_takes_effect_and_a_bad_edit_does_not(tmp_path: 
     file = policies(tmp_path, pool_policy("a"))
     with served(tmp_path) as server:
         connection = server.connect()
-        file.write_text(pool_policy("b"))
+        rewrite(file, pool_policy("b"))
         server.line("policies loaded", 2)
         assert pool_in(ask(connection, review())[1]) == "b"
 
-        file.write_text(pool_policy("c").replace("nodeSelector", "nodeSelektor"))
+        rewrite(file, pool_policy("c").replace("nodeSelector", "nodeSelektor"))
         refused = server.line("policies refused, the last good ones serve on")
         assert "pool.yaml:5:19" in refused["error"]
         assert pool_in(ask(connection, review())[1]) == "b"
@@ -164,7 +171,7 @@ def test_a_policy_that_is_edited_takes_effect_and_a_bad_edit_does_not(tmp_path: 
         assert "nodeSelektor" in conditions["policies"]["reason"]
         assert 'fairlead_policy_reload_total{outcome="refused"} 1.0' in server.metrics()
 
-        file.write_text(pool_policy("d"))
+        rewrite(file, pool_policy("d"))
         server.line("policies loaded", 3)
         assert pool_in(ask(connection, review())[1]) == "d"
         assert "nodeSelektor" not in server.readiness()[1]["policies"]["reason"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -39,9 +40,11 @@ async def watching(
         nodes = nodes_of(client, Metrics())
         (work,) = nodes.background
         running = asyncio.ensure_future(work())
-        yield nodes
-        running.cancel()
-        await asyncio.wait([running])
+        try:
+            yield nodes
+        finally:
+            running.cancel()
+            await asyncio.wait([running])
 
 
 def test_nothing_is_said_until_the_nodes_are_known_nor_once_they_are_stale(
@@ -68,7 +71,7 @@ def test_nothing_is_said_until_the_nodes_are_known_nor_once_they_are_stale(
             listed.set()
             await until(lambda: nodes.known() is not None)
             assert said(nodes).startswith("0 of 1 nodes: pool=experiments")
-            assert condition().reason.startswith("1 known, last heard of 0 s ago")
+            assert re.match(r"1 known, last heard of \d+ s ago", condition().reason)
             with monkeypatch.context() as patch:
                 patch.setattr(serving_nodes, "STALE", -1.0)
                 assert (said(nodes), nodes.known()) == ("", None)

@@ -43,7 +43,7 @@ def lead(stage: Stage, act: Callable[[], Coroutine[Any, Any, None]]) -> None:
     async def run() -> None:
         leading = asyncio.create_task(stage.controller.lead())
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 await act()
         finally:
             leading.cancel()

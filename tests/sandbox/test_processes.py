@@ -24,8 +24,8 @@ def sleeper(directory: Path) -> list[str]:
 
 
 def gone(pid: int, directory: Path) -> bool:
-    """Whether the process ends within ten seconds."""
-    deadline = time.monotonic() + 10
+    """Whether the process ends, for which it has a minute."""
+    deadline = time.monotonic() + 60
     while alive(pid, directory) and time.monotonic() < deadline:
         time.sleep(0.02)
     return not alive(pid, directory)
@@ -55,7 +55,7 @@ def test_a_stranger_with_a_recorded_id_is_left_alone(tmp_path: Path) -> None:
 def test_a_process_that_exits_is_told_with_the_end_of_its_log(tmp_path: Path) -> None:
     """Whoever waits for it learns why there is nothing to wait for."""
     process = Process("short", ["/bin/sh", "-c", "echo bad flag; exit 3"], tmp_path)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     with pytest.raises(SandboxError, match=r"(?s)short exited with code 3:.*bad flag"):
         wait_until("what never comes", lambda: False, process.check, deadline)
     process.stop()

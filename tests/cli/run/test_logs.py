@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import signal
 import subprocess
 import sys
@@ -207,8 +208,17 @@ def test_a_cluster_that_goes_away_while_logs_are_followed_ends_it(
 ) -> None:
     """With the reason; what is being followed is let go."""
     monkeypatch.setattr(log_reading, "PERIOD", 0.02)
-    there = cluster({"worker-0": log(b"a\n", b"b\n", pause=1000)})
-    looks = 0
+    # Counted once the log has begun, which is read well before three more looks are over.
+    looks = -math.inf
+
+    async def begins(_: Request, answer: Answer) -> None:
+        nonlocal looks
+        await answer.begin()
+        await answer.chunk(b"a\n")
+        looks = 0
+        await asyncio.sleep(1000)
+
+    there = cluster({"worker-0": begins})
 
     async def run(_: Request, answer: Answer) -> None:
         nonlocal looks
