@@ -22,6 +22,12 @@ from webhook.server.published import Published, Service
 SERVICE = Service("ns", "webhook")
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is, no handshake is given up that will be made."""
+    monkeypatch.setattr("webhook.server.handshake._SECONDS", 120.0)
+
+
 @pytest.fixture(scope="module")
 def server() -> Iterator[Running]:
     """A server with a certificate for the Service, which wants one of its clients besides."""

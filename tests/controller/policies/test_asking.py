@@ -59,7 +59,7 @@ def look(*handlers: object) -> Look:
             async def found() -> Sequence[Replica]:
                 return replicas
 
-            return await ask(found, patience=1.0)
+            return await ask(found, patience=3.0)
 
     return asyncio.run(work())
 
