@@ -45,12 +45,15 @@ class Server:
 
 
 class Replica:
-    """One webhook's notices; `now` may be set, and `outcomes` says what became of each."""
+    """One webhook's notices; `now` and `clock` may be set, `outcomes` says what became of each."""
 
     def __init__(self, server: Server) -> None:
         self.now = NOON
+        self.clock = 5.0
         self.outcomes: list[str] = []
-        self.notices = Notices(server, self.outcomes.append, now=lambda: self.now)
+        self.notices = Notices(
+            server, self.outcomes.append, now=lambda: self.now, clock=lambda: self.clock
+        )
 
     async def tells(self, *told: Notice) -> None:
         """Tell these, and wait until all of them are written or lost."""
@@ -168,12 +171,24 @@ def test_one_namespace_cannot_take_all_events() -> None:
         assert replica.outcomes.count("dropped") == 5
         await replica.tells(notice("v", namespace="other"))
         assert replica.outcomes[-1] == "written"
-        replica.now = NOON + timedelta(seconds=EVERY + 0.1)
+        replica.clock += EVERY + 0.1
         await replica.tells(notice("w"))
 
     server, replica = played(play)
     assert replica.outcomes[-1] == "written"
     assert len(server.events) == BURST + 2
+
+
+def test_a_clock_that_is_set_back_silences_nobody() -> None:
+    """A machine that woke up with a wrong time would else say nothing until that has come."""
+
+    async def play(_: Server, replica: Replica) -> None:
+        replica.now = NOON + timedelta(days=900)
+        await replica.tells(notice())
+        replica.now = NOON
+        await replica.tells(notice())
+
+    assert played(play)[1].outcomes == ["written", "written"]
 
 
 def test_nobody_waits_for_an_api_server_that_is_away() -> None:
@@ -194,6 +209,9 @@ def test_nobody_waits_for_an_api_server_that_is_away() -> None:
         ("a" * 253, "a" * 200 + "."),
         ("a" * 199 + "-b", "a" * 199 + "."),
         ("Team:Train", "workload."),
+        ("a..b", "workload."),
+        ("a.-b", "workload."),
+        ("a.b-c", "a.b-c."),
         ("/x", "workload."),
     ],
 )

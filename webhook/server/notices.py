@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import logging
 import re
+import time
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Protocol, TypeAlias
@@ -35,7 +36,8 @@ BURST: Final = 50
 EVERY: Final = 10.0
 _HOUR: Final = 3600
 # What a name may be made of, and how much of an owner's goes into an Event's.
-_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_PART: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_NAME: Final = re.compile(rf"{_PART}(\.{_PART})*")
 _LONGEST_NAME: Final = 200
 
 
@@ -51,7 +53,7 @@ class Notices:
 
     The name of an Event is made of the owner's uid, the reason and the hour: so replicas, and
     processes that start anew, make one and the same. A notice that is lost is no loss for long:
-    controllers try again.
+    controllers try again. `clock` paces them, in seconds: the wall clock may be set back.
     """
 
     def __init__(
@@ -60,10 +62,12 @@ class Notices:
         on_outcome: Callable[[Outcome], None],
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
         self._on_outcome = on_outcome
         self._now = now
+        self._clock = clock
         self._queue: asyncio.Queue[tuple[str, Notice, datetime]] = asyncio.Queue(WAITING)
         self._told: Recent[str, datetime] = Recent(REMEMBERED)
         self._paces = Paces(BURST, EVERY, REMEMBERED)
@@ -75,7 +79,7 @@ class Notices:
         if self._told.get(name):
             self._on_outcome("repeated")
             return
-        if self._queue.full() or not self._paces.passes(notice.namespace, when.timestamp()):
+        if self._queue.full() or not self._paces.passes(notice.namespace, self._clock()):
             self._on_outcome("dropped")
             return
         self._told.put(name, when)
