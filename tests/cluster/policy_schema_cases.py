@@ -45,9 +45,9 @@ BY_SCHEMA: list[tuple[Json, str, str]] = [
         "at most 64 items",
     ),
     (
-        a_policy(overrides={"nodeSelector": {"a": "b c"}}),
+        a_policy(overrides={"nodeSelector": {"a": "x" * 64}}),
         "spec.overrides.nodeSelector.a",
-        "should match",
+        "Too long",
     ),
     (
         a_policy(overrides={"capacity": [{"class": "a", "mode": "Never"}]}),
@@ -77,13 +77,12 @@ BY_SCHEMA: list[tuple[Json, str, str]] = [
         "at most 64 items",
     ),
     (
-        a_policy(defaults={"tolerations": [{"key": f"a/{'x' * 64}", "operator": "Exists"}]}),
-        "spec.defaults.tolerations[0].key",
+        a_policy(match={"podSelector": {"matchLabels": {"a": "b c"}}}),
+        "spec.match.podSelector.matchLabels.a",
         "should match",
     ),
     (a_class(nodes=[]), "spec.nodes", "at least 1 items"),
     (a_class(nodes=[{"labels": {"a": "b"}}] * _MANY), "spec.nodes", "at most 64 items"),
-    (a_class(complementOf="A"), "spec.complementOf", "should match"),
     (
         a_class(nodes=[{"labels": {"a": "b"}, "taints": [{"key": "a"}]}]),
         "spec.nodes[0].taints[0].effect",
@@ -97,12 +96,8 @@ BY_SCHEMA: list[tuple[Json, str, str]] = [
     (an_exception(policies=[]), "spec.policies", "at least 1 items"),
     (an_exception(policies=[f"p{n}" for n in range(_MANY)]), "spec.policies", "at most 64 items"),
     (an_exception(policies=["a", "a"]), "spec.policies[1]", "Duplicate value"),
-    (an_exception(policies=["spot-*"]), "spec.policies[0]", "should match"),
-    (an_exception(until="2026-12-01"), "spec.until", "must be of type date-time"),
-    (an_exception(until="2026-02-30T18:00:00Z"), "spec.until", "must be of type date-time"),
-    (an_exception(until="2026-12-01T18:00:00.5Z"), "spec.until", "should match"),
+    (an_exception(until="x" * 254), "spec.until", "Too long"),
     (an_exception(reason=""), "spec.reason", "should be at least 1 chars long"),
-    (an_exception(reason=" "), "spec.reason", "should match"),
     (an_exception(reason="x" * 501), "spec.reason", "Too long"),
     (an_object(names.EXCEPTION_KIND, {"policies": ["*"]}), "spec.reason", "Required value"),
 ]

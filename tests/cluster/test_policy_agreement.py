@@ -11,6 +11,7 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from tests.cluster.policy_form_cases import FORMS, Form
 from tests.cluster.policy_rule_cases import CASES, a_class, a_policy, path_of
 from tests.cluster.policy_schema_cases import BY_SCHEMA
 from tests.cluster.run_placement_cases import expression, terms
@@ -123,6 +124,14 @@ def test_the_model_refuses_what_breaks_a_rule(case: Case) -> None:
     """The rules of the definitions are the model's, and no others."""
     assert errors(case.broken)
     assert errors(case.kept) == []
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.field)
+def test_the_model_refuses_what_has_not_its_form(form: Form) -> None:
+    """At the same place, though the API server writes the keys of mappings otherwise."""
+    (found,) = errors(form.broken)
+    assert found.path == form.field.replace("[a]", ".a")
+    assert errors(form.kept) == []
 
 
 @pytest.mark.parametrize(("whole", "field", "message"), BY_SCHEMA, ids=lambda each: str(each)[:40])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.cluster.causes import causes
+from tests.cluster.policy_form_cases import FORMS, Form
 from tests.cluster.policy_rule_cases import CASES, a_policy, path_of
 from tests.cluster.policy_schema_cases import BY_SCHEMA
 from tests.cluster.run_rule_cases import Case
@@ -36,7 +38,7 @@ def problems(plane: ControlPlane, whole: Json) -> list[tuple[str, str]]:
 
 def test_each_rule_has_a_case() -> None:
     """What is not provoked may say anything."""
-    told = {case.message for case in CASES}
+    told = {case.message for case in CASES} | {form.message for form in FORMS}
 
     assert {rule.message for rules in RULES.values() for rule in rules} == told
 
@@ -48,6 +50,15 @@ def test_what_breaks_a_rule_is_refused_with_its_words_alone(
     """And what is just within the rule is taken."""
     assert problems(policy_api, case.broken) == [(case.field, case.message)]
     assert problems(policy_api, case.kept) == []
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.field)
+def test_a_text_without_its_form_is_refused_in_words(policy_api: ControlPlane, form: Form) -> None:
+    """With the text itself, and no regular expression for a person to read."""
+    said = f"{json.dumps(form.value)}: {form.message}"
+
+    assert problems(policy_api, form.broken) == [(form.field, said)]
+    assert problems(policy_api, form.kept) == []
 
 
 @pytest.mark.parametrize(("whole", "field", "message"), BY_SCHEMA, ids=lambda each: str(each)[:40])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from webhook.crd.rule import Rule
+from webhook.crd.rule import Rule, formed
 from webhook.crd.structural import Structural
 
 Json = dict[str, Any]
@@ -144,3 +144,45 @@ def test_a_rule_may_be_about_the_items_of_one_list() -> None:
     )
     assert some == ["of the class: nothing", "of the list: nothing"]
     assert others == ["of the class: nothing"]
+
+
+TEXT: Json = {"type": "string", "format": "date", "pattern": "^a$", "maxLength": 5}
+
+
+@pytest.mark.parametrize(
+    ("schema", "path"),
+    [
+        (TEXT, ()),
+        (nullable(**TEXT), ()),
+        ({"type": "array", "items": TEXT}, ("items",)),
+        ({"type": "object", "additionalProperties": TEXT}, ("additionalProperties",)),
+    ],
+)
+def test_a_rule_about_a_form_takes_the_place_of_the_pattern(
+    schema: Json, path: tuple[str, ...]
+) -> None:
+    """And of the format: what the API server says of those nobody needs beside the words."""
+    definitions = {"Whole": {"type": "object", "properties": {"field": schema}}}
+    rules = {"Whole.field": (formed("^a$", "is no a: give one"),)}
+
+    found = Structural(definitions, rules, {}).definition("Whole")["properties"]["field"]
+    for step in path:
+        found = found[step]
+    found.pop("description", None)
+    assert found == {
+        "type": "string",
+        "maxLength": 5,
+        "x-kubernetes-validations": [
+            {"rule": "self.matches(r'^a$')", "message": "is no a: give one"}
+        ],
+    }
+
+
+def test_a_rule_about_another_form_than_the_schemas_is_an_error() -> None:
+    """A model that changes must not be judged by what it was."""
+    definitions = {"Whole": {"type": "object", "properties": {"field": TEXT}}}
+
+    with pytest.raises(ValueError, match=r"Whole\.field has another pattern"):
+        Structural(
+            definitions, {"Whole.field": (formed("^b$", "is no b: give one"),)}, {}
+        ).definition("Whole")

@@ -51,10 +51,12 @@ _OPAQUE: Final = {"x-kubernetes-preserve-unknown-fields": True}
 class Structural:
     """Turns the parts of one JSON Schema with `$defs` into structural schemas.
 
-    `rules` are added by the name of the definition that they are about, or for the items of one
-    list by that name and the field's ("Class.field"); `lists` are added by both names. Below the
-    definition `shallow` there are no rules for those in `too_deep`.
-    Raises ValueError for what a structural schema has no word for.
+    `rules` are added by the name of the definition that they are about, or for the value of one
+    field, the items of a list, the values of a mapping, by that name and the field's
+    ("Class.field"); `lists` are added by both names. Below the definition `shallow` there are no
+    rules for those in `too_deep`.
+    Raises ValueError for what a structural schema has no word for, and where a rule about a form
+    stands for another pattern than the schema's.
     """
 
     def __init__(
@@ -79,14 +81,20 @@ class Structural:
         schema = self._schema(self._definitions[name])
         for field, value in schema.get("properties", {}).items():
             value.update(self._lists.get((name, field), {}))
-            self._rule(value.get("items"), f"{name}.{field}")
+            each = value.get("items") or value.get("additionalProperties") or value
+            self._rule(each, f"{name}.{field}")
         self._rule(schema, name)
         return schema
 
-    def _rule(self, schema: Json | None, name: str) -> None:
-        if schema is not None and name in self._rules:
-            written = [rule.schema() for rule in self._rules[name]]
-            schema[_RULES] = [*schema.get(_RULES, ()), *written]
+    def _rule(self, schema: Json, name: str) -> None:
+        rules = self._rules.get(name, ())
+        for rule in rules:
+            if rule.form:
+                if schema.pop("pattern", None) != rule.form:
+                    raise ValueError(f"{name} has another pattern than the rule about its form")
+                schema.pop("format", None)
+        if rules:
+            schema[_RULES] = [*schema.get(_RULES, ()), *(rule.schema() for rule in rules)]
 
     def _schema(self, node: Json) -> Json:
         node = _without_null(node)

@@ -16,6 +16,8 @@ from webhook.policy.metadata_model import Metadata
 ALL: Final = "*"
 # An explanation has room for it in a line or a few.
 _LONGEST_REASON: Final = 500
+POLICY_NAME_PATTERN: Final = rf"^(\*|{SUBDOMAIN_PATTERN})$"
+REASON_PATTERN: Final = r"[^ \t\r\n]"
 
 
 def _policy_name(text: str) -> str:
@@ -54,7 +56,7 @@ PolicyName = Annotated[
     WithJsonSchema(
         {
             "type": "string",
-            "pattern": rf"^(\*|{SUBDOMAIN_PATTERN})$",
+            "pattern": POLICY_NAME_PATTERN,
             "maxLength": MAX_SUBDOMAIN,
         }
     ),
@@ -68,7 +70,7 @@ Reason = Annotated[
             "type": "string",
             "minLength": 1,
             "maxLength": _LONGEST_REASON,
-            "pattern": r"[^ \t\r\n]",
+            "pattern": REASON_PATTERN,
         }
     ),
 ]

@@ -135,6 +135,8 @@ KEY_PATTERN: Final = f"^{_QUALIFIED}$"
 COUNTED_KEY_PATTERN: Final = (
     rf"^({SUBDOMAIN_PATTERN}/)?([A-Za-z0-9][-A-Za-z0-9_.]{{0,61}})?[A-Za-z0-9]$"
 )
+LABEL_VALUE_PATTERN: Final = f"^({_NAME})?$"
+OBJECT_NAME_PATTERN: Final = f"^{SUBDOMAIN_PATTERN}$"
 _ANY_CASE = r"([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?/)?"
 
 LabelKey = Annotated[

@@ -1,4 +1,4 @@
-"""Which lists of these documents are mappings by a key, and how long their lists may be."""
+"""Which lists of these documents are mappings by a key, and how long lists and texts may be."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.crd.lists import by, placement_lists
 from webhook.placement.schema.limits import MAX_LISTED
+from webhook.placement.schema.syntax import MAX_SUBDOMAIN
 
 if TYPE_CHECKING:
     from webhook.crd.lists import Lists
@@ -30,6 +31,8 @@ LISTS: Final[Lists] = {
     **{at: {"maxItems": MAX_LISTED} for at in _KEY_LISTS},
     ("PolicySpec", "exclude"): {"maxItems": MAX_LISTED},
     ("ExceptionSpec", "policies"): {"x-kubernetes-list-type": "set"},
+    # Longer than any moment is: what is a little too long is told of in words, by its rule.
+    ("ExceptionSpec", "until"): {"maxLength": MAX_SUBDOMAIN},
     ("CapacityClassSpec", "nodes"): {"maxItems": MAX_LISTED},
     ("Shape", "matchExpressions"): {"maxItems": MAX_LISTED},
     ("Shape", "taints"): {"maxItems": MAX_LISTED},

@@ -10,6 +10,7 @@ from webhook.crd.rule import Rule, literal
 from webhook.placement.schema.placement import Defaults, Wishes
 from webhook.placement.schema.selectors import LabelSelector
 from webhook.policy.crd.dear_rules import DEAR
+from webhook.policy.crd.forms import FORMS
 from webhook.policy.exception_model import ALL
 from webhook.policy.match_model import Match
 from webhook.policy.model import PARTS
@@ -128,10 +129,10 @@ _OWN: Final[Mapping[str, tuple[Rule, ...]]] = {
     names.EXCEPTION_KIND: (_NAMED_EXCEPTION,),
     "ExceptionSpec": _EXCEPTION,
 }
-_TABLES: Final = (_OWN, PLACEMENT, DEAR)
+_TABLES: Final = (_OWN, PLACEMENT, DEAR, FORMS)
 
-# By the name of the definition that they are about, or for the items of a list by Class.field.
+# By the name of the definition that they are about, or for the value of a field by Class.field.
 RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     name: tuple(rule for table in _TABLES for rule in table.get(name, ()))
-    for name in {**_OWN, **PLACEMENT, **DEAR}
+    for name in {**_OWN, **PLACEMENT, **DEAR, **FORMS}
 }

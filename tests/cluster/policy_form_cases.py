@@ -1,0 +1,99 @@
+"""For each form of a text that policies are judged by in words: texts without it, and with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from tests.cluster.policy_rule_cases import a_class, a_policy, an_exception
+from tests.cluster.run_placement_cases import near, spread
+from webhook.policy.model import PARTS
+
+Json = dict[str, Any]
+
+
+class Form(NamedTuple):
+    """Where a text stands, one that is refused, one that is taken, and what is said."""
+
+    field: str
+    broken: Json
+    kept: Json
+    value: str
+    message: str
+
+
+MOMENT = (
+    "is no moment: give date, time and zone, such as 2026-12-01T18:00:00Z or "
+    "2026-12-01T18:00:00+01:00"
+)
+_POLICY = (
+    "is no policy's name: give lower-case letters, digits, '-' or '.', or * alone for all policies"
+)
+_OBJECT = (
+    "is no object's name: give lower-case letters, digits, '-' or '.', with a letter or a digit at "
+    "both ends of each part"
+)
+_VALUE = (
+    "is no label value: give at most 63 letters, digits, '-', '_' or '.', with a letter or a digit "
+    "at both ends"
+)
+_KEY = (
+    "is no label key: give a name of 1 to 63 letters, digits, '-', '_' or '.', with a letter or a "
+    "digit at both ends, perhaps after a DNS name and a slash"
+)
+_MOMENTS: Mapping[str, str] = {
+    "2026-12-01": "2026-12-01T18:00:00Z",
+    "2026-12-01 18:00": "2099-12-31T23:59:59+01:00",
+    "2026-12-01T18:00:00.123456789+01:00": "2026-01-31T00:00:00-23:59",
+    "2026-12-01t18:00:00z": "2026-04-30T00:00:00Z",
+    "2026-12-01T18:00:00": "2026-07-29T00:00:00Z",
+    "2026-12-01T24:00:00Z": "2026-12-01T00:00:00Z",
+    "2026-02-29T18:00:00Z": "2028-02-29T18:00:00Z",
+    "2026-04-31T18:00:00Z": "2000-02-29T18:00:00Z",
+    "1999-12-31T18:00:00Z": "2026-02-28T18:00:00Z",
+    "x" * 253: "2026-10-10T10:10:10Z",
+}
+
+
+def _exceptions() -> Iterator[Form]:
+    for wrong, right in _MOMENTS.items():
+        broken, kept = an_exception(until=wrong), an_exception(until=right)
+        yield Form("spec.until", broken, kept, wrong, MOMENT)
+    for blank in (" ", "\n\t"):
+        broken, kept = an_exception(reason=blank), an_exception(reason=f"{blank}x{blank}")
+        yield Form("spec.reason", broken, kept, blank, "is blank: say why these pods may pass")
+    for wrong, right in {"spot-*": "*", "Spot": "spot.a-b", "a..b": "0"}.items():
+        broken, kept = an_exception(policies=[wrong]), an_exception(policies=[right])
+        yield Form("spec.policies[0]", broken, kept, wrong, _POLICY)
+
+
+def _classes() -> Iterator[Form]:
+    broken, kept = a_class(complementOf="On_Demand"), a_class(complementOf="on-demand")
+    yield Form("spec.complementOf", broken, kept, "On_Demand", _OBJECT)
+    broken, kept = (a_class(nodes=[{"labels": {"a": value}}]) for value in ("b c", ""))
+    yield Form("spec.nodes[0].labels[a]", broken, kept, "b c", _VALUE)
+
+
+def _in_a_placement() -> Iterator[tuple[str, Json, Json, str, str]]:
+    for field in ("nodeSelector", "labels"):
+        yield f"{field}[a]", {field: {"a": "b c"}}, {field: {"a": "B_c"}}, "b c", _VALUE
+    for field in ("priorityClassName", "runtimeClassName"):
+        yield field, {field: "High"}, {field: "high.a"}, "High", _OBJECT
+    wrong, right = ({"capacity": [{"class": name, "mode": "Allow"}]} for name in ("a b", "a-b"))
+    yield "capacity[0].class", wrong, right, "a b", _OBJECT
+    wrong, right = ({"tolerations": [{"key": key, "operator": "Exists"}]} for key in ("A/b", "a/B"))
+    yield "tolerations[0].key", wrong, right, "A/b", _KEY
+    wrong, right = spread(topologyKey="a b"), spread(topologyKey="a/b")
+    yield "topologySpreadConstraints[0].topologyKey", wrong, right, "a b", _KEY
+    at = "affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey"
+    yield at, near(topologyKey="-a"), near(topologyKey="x" * 63), "-a", _KEY
+
+
+def _policies() -> Iterator[Form]:
+    for part in PARTS:
+        for field, wrong, right, value, message in _in_a_placement():
+            broken, kept = a_policy(**{part: wrong}), a_policy(**{part: right})
+            yield Form(f"spec.{part}.{field}", broken, kept, value, message)
+
+
+FORMS: list[Form] = [*_exceptions(), *_classes(), *_policies()]
