@@ -253,6 +253,15 @@ def test_pods_that_never_come_here_are_not_warned_of() -> None:
     assert len(webhook.told(job(template(marked, **ELSEWHERE)))) == 1
 
 
+def test_replicas_that_never_come_here_are_told_apart_from_those_that_do() -> None:
+    """Also where no policy reads the label by which the configuration selects them."""
+    index = "batch.kubernetes.io/job-completion-index"
+    webhook = Webhook(policy_set(POOL), reaches=lambda pod, _namespace: pod[index] == "2")
+    indexed = job(template(**ELSEWHERE), completions=4, completionMode="Indexed")
+    (said,) = webhook.told(indexed)
+    assert "Job train in ml-team: pods 2 of 4 would be rejected: policy pool" in said
+
+
 def test_pods_that_no_node_admits_are_told_of() -> None:
     """Once for all that ask for the same, and for those that ask for more by themselves."""
     asked: list[Json] = []

@@ -94,5 +94,5 @@ def test_conditions_of_exceptions_are_asked_for() -> None:
     ).policies
     assert policies.reads_resources
     assert policies.reads_volumes
-    assert policies.reads_replica_indexes
-    assert policies.reads_labels == {"debug"}
+    assert policies.tested_indexes == {0}
+    assert policies.tested_labels == {("debug", "anna")}

@@ -112,6 +112,6 @@ def test_a_set_can_go_by_the_exceptions_of_another() -> None:
     ours = PolicySet([], {}, "ours")
     both = ours.with_exceptions_of(theirs)
     assert (both.hash, list(both.exceptions)) == ("ours", list(theirs.exceptions))
-    assert both.reads_labels == {"debug"}
+    assert both.tested_labels == {("debug", "anna")}
     assert not ours.exceptions
-    assert not ours.reads_labels
+    assert not ours.tested_labels

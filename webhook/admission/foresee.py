@@ -17,6 +17,7 @@ from webhook.admission.foreseen import Fate, look, nothing_of, words
 from webhook.admission.handler import Reply, problem
 from webhook.admission.shape import Shape, Shapes
 from webhook.errors import InvalidPod, InvalidReview, InvalidRun, NotSynced
+from webhook.identity import misread
 from webhook.placement.pod_requests import requests
 from webhook.workloads.object import Object
 
@@ -43,8 +44,8 @@ BUDGET: Final = 0.5
 _CONTROLLER: Final = "system:fairlead:a-controller"
 
 
-# What was judged, by the pod's shape and what it asks for of a node.
-_Known: TypeAlias = dict[tuple[Shape, tuple[tuple[str, int], ...]], Fate]
+# What was judged, by the shape of the pod, what it asks of a node, and labels that are misread.
+_Known: TypeAlias = dict[tuple[Shape, tuple[tuple[str, int], ...], tuple[str, ...]], Fate]
 
 
 class Observer(Protocol):
@@ -180,20 +181,19 @@ class Foresight:
     def _fate(self, facts: _Facts, known: _Known, pod: JsonObject) -> Fate:
         arrival = Arrival(pod, facts.namespace, facts.labels, _CONTROLLER, facts.now)
         seen = see(arrival)
-        if seen is None:
+        if seen is None or not self._reaches(seen.own.labels, facts.labels):
             return Fate()
         shape = facts.shapes.of(seen)
         if shape is None:
             return self._judged(seen, facts)
-        # Whether there is room for it on a node depends on what it asks for, too.
-        alike = shape, tuple(sorted(requests(pod["spec"]).items()))
+        # Whether there is room for it on a node depends on what it asks for, too; and a label of
+        # ours that cannot be read is told of by its value, which no policy may name.
+        alike = shape, tuple(sorted(requests(pod["spec"]).items())), misread(seen.own.labels)
         if alike not in known:
             known[alike] = self._judged(seen, facts)
         return known[alike]
 
     def _judged(self, seen: Seen, facts: _Facts) -> Fate:
-        if not self._reaches(seen.own.labels, facts.labels):
-            return Fate()
         decision = decide_seen(seen, facts.policies, facts.cluster)
         pod = seen.arrival.pod
         said = warnings(pod, decision)

@@ -32,18 +32,19 @@ class Shape(NamedTuple):
 class Shapes:
     """Tells the shapes of pods, as some policy sets together tell pods apart.
 
-    Pods of many runs, and the replicas of one, mostly differ by labels that no policy reads or
-    writes, by their index and by the name of their run: these are left out.
+    Pods of many runs, and the replicas of one, mostly differ by labels that no policy tests or
+    writes, by their index and by the name of their run: these are left out. So are values of labels
+    and indexes that no policy names: to every condition they are one like the other.
     """
 
     def __init__(self, sets: Iterable[PolicySet]) -> None:
         both = tuple(sets)
-        self._labels = frozenset[str]().union(*(each.reads_labels for each in both))
-        self._labels |= _written(both, "labels")
+        self._tested = frozenset(pair for each in both for pair in each.tested_labels)
+        self._indexes = frozenset(index for each in both for index in each.tested_indexes)
+        self._labels = _written(both, "labels")
         self._annotations = _written(both, "annotations").union(_ANNOTATIONS)
         self._resources = any(each.reads_resources for each in both)
         self._volumes = any(each.reads_volumes for each in both)
-        self._indexes = any(each.reads_replica_indexes for each in both)
         self._exceptions = tuple(exception for each in both for exception in each.exceptions)
 
     def of(self, seen: Seen) -> Shape | None:
@@ -52,14 +53,14 @@ class Shapes:
         Raises InvalidPod if the pod's placement fields have no pod's shape.
         """
         arrival, own, identity, keeps = seen
-        index = identity.replica_index if self._indexes else None
+        index = identity.replica_index if identity.replica_index in self._indexes else None
         spec, now = arrival.pod["spec"], arrival.now
         who = (
             None if now is None else [each.in_force(now) for each in self._exceptions],
             arrival.namespace,
             sorted(arrival.namespace_labels.items()),
             identity._replace(run="", replica_index=index),
-            _among(self._labels, own.labels),
+            self._told(own.labels),
             sorted(subject.resources(spec)) if self._resources else None,
             sorted(subject.volumes(spec)) if self._volumes else None,
         )
@@ -69,6 +70,7 @@ class Shapes:
             # Under IsNull it matters whether there is any.
             bool(own.labels),
             bool(own.annotations),
+            _among(self._labels, own.labels),
             _among(self._annotations, own.annotations),
             own[2:],
         )
@@ -76,6 +78,15 @@ class Shapes:
             return Shape(_bytes(who), _bytes(left))
         except TypeError:  # a number of over 64 bits, say
             return None
+
+    def _told(self, labels: Mapping[str, str]) -> list[tuple[str, str | None]]:
+        """What selectors can tell of the labels."""
+        tested = self._tested
+        return [
+            (key, value if (key, value) in tested else None)
+            for key, value in sorted(labels.items())
+            if (key, value) in tested or (key, None) in tested
+        ]
 
 
 def _bytes(told: object) -> bytes:

@@ -48,7 +48,7 @@ class Policy:
     match: conditions.Block
     exclude: tuple[conditions.Block, ...]
     wishes: tuple[Wish, ...]
-    reads_labels: frozenset[str]
+    tested_labels: frozenset[tuple[str, str | None]]
 
     def enforced_in(self, namespace: str) -> bool:
         """Whether it changes and rejects pods there, and does not only record."""
@@ -77,8 +77,9 @@ class PolicySet:
     `hash` is of the content alone: the same documents in any order and any files give the same.
     `systems` has the operating system of the nodes of each policy, by position, that names one.
     `reads_resources` and `reads_volumes`: whether any policy or exception asks for them; finding
-    them takes a walk over a pod's containers. `reads_labels` are the pod labels that some selector
-    names; `reads_replica_indexes`: whether any of them tells replicas apart by their index.
+    them takes a walk over a pod's containers. `tested_labels` are the pod labels that some selector
+    names, each value by itself, as `Selector.tested` has them; `tested_indexes` are the replicas'
+    indexes that some policy or exception names.
     """
 
     __slots__ = (
@@ -88,11 +89,11 @@ class PolicySet:
         "exceptions",
         "hash",
         "policies",
-        "reads_labels",
-        "reads_replica_indexes",
         "reads_resources",
         "reads_volumes",
         "systems",
+        "tested_indexes",
+        "tested_labels",
     )
 
     def __init__(
@@ -119,9 +120,9 @@ class PolicySet:
         blocks += [each.spec.match for each in exceptions]
         self.reads_resources = any(block.resources for block in blocks)
         self.reads_volumes = any(block.volumes for block in blocks)
-        self.reads_replica_indexes = any(block.replica_indexes for block in blocks)
-        self.reads_labels = _labels_read([each.spec.match for each in exceptions]).union(
-            *(policy.reads_labels for policy in self.policies)
+        self.tested_indexes = frozenset[int]().union(*(b.replica_indexes or () for b in blocks))
+        self.tested_labels = _labels_tested([each.spec.match for each in exceptions]).union(
+            *(policy.tested_labels for policy in self.policies)
         )
         self._index = Index([p.spec.match or Match() for p in ordered])
         self._bundles: dict[tuple[int, ...], Bundle] = {}
@@ -133,8 +134,8 @@ class PolicySet:
         # All that exceptions ask for, and maybe more: to know more than is asked for harms nobody.
         made.reads_resources |= other.reads_resources
         made.reads_volumes |= other.reads_volumes
-        made.reads_replica_indexes |= other.reads_replica_indexes
-        made.reads_labels |= other.reads_labels
+        made.tested_indexes |= other.tested_indexes
+        made.tested_labels |= other.tested_labels
         return made
 
     def matching(self, subject: Subject) -> tuple[int, ...]:
@@ -213,10 +214,10 @@ def _of_classes(policy: Policy, classes: Mapping[str, CapacityClass]) -> bool:
     )
 
 
-def _labels_read(blocks: Sequence[Match | None]) -> frozenset[str]:
-    """The pod labels that the blocks' selectors name."""
+def _labels_tested(blocks: Sequence[Match | None]) -> frozenset[tuple[str, str | None]]:
+    """The pod labels that the blocks' selectors name, as `Selector.tested` has them."""
     selectors = [block.pod_selector for block in blocks if block and block.pod_selector]
-    return frozenset[str]().union(*(compile_selector(s).keys for s in selectors))
+    return frozenset(pair for each in selectors for pair in compile_selector(each).tested)
 
 
 def _compiled(policy: PlacementPolicy, classes: Mapping[str, CapacityClass]) -> Policy:
@@ -230,7 +231,7 @@ def _compiled(policy: PlacementPolicy, classes: Mapping[str, CapacityClass]) -> 
         match=conditions.block(policy.spec.match or Match()),
         exclude=tuple(conditions.block(part) for part in policy.spec.exclude),
         wishes=compiling.wishes(policy, classes),
-        reads_labels=_labels_read([policy.spec.match, *policy.spec.exclude]),
+        tested_labels=_labels_tested([policy.spec.match, *policy.spec.exclude]),
     )
 
 

@@ -73,6 +73,17 @@ class Selector:
         return frozenset(condition.key for condition in self.conditions)
 
     @property
+    def tested(self) -> frozenset[tuple[str, str | None]]:
+        """All that can tell labels apart here: each value that a key is compared with.
+
+        And (key, None) where it matters whether the key is there at all. To In and NotIn a value
+        that nobody names is as good as none.
+        """
+        return frozenset(
+            (each.key, value) for each in self.conditions for value in each.values or (None,)
+        )
+
+    @property
     def required_pairs(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """Keys that must be there, each with the values that it may have: for an index."""
         return tuple(
