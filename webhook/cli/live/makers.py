@@ -9,6 +9,7 @@ from webhook import names
 from webhook.cli.live.finding import as_object
 from webhook.cli.live.kinds import NoSuchKind
 from webhook.errors import ClusterError
+from webhook.placement.schema.syntax import is_subdomain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,9 +38,13 @@ def controller_of(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 async def maker_of(client: Client, discovery: Discovery, pod: Object) -> Object | None:
-    """The object that made the pod; None if there is none, or none that may be read."""
+    """The object that made the pod; None if there is none, or none that may be read.
+
+    Whoever made the pod chose what its owner is called, and the API server takes any text: only
+    what is a name becomes part of a path, which is read with the rights of who asks.
+    """
     owner = controller_of(pod.metadata)
-    if owner is None:
+    if owner is None or not _is_named(owner):
         return None
     try:
         served = await discovery.by_kind(str(owner.get("apiVersion")), str(owner.get("kind")))
@@ -54,6 +59,11 @@ async def maker_of(client: Client, discovery: Discovery, pod: Object) -> Object 
         return None
     # One of the same name may have come after it.
     return found if found.metadata.get("uid") == owner.get("uid") else None
+
+
+def _is_named(owner: Mapping[str, Any]) -> bool:
+    group, _, version = str(owner.get("apiVersion")).rpartition("/")
+    return all(map(is_subdomain, (group or "core", version, str(owner.get("name")))))
 
 
 async def pods_of(client: Client, discovery: Discovery, source: Object) -> list[Object]:
