@@ -48,8 +48,8 @@ asyncio.run(main())
 class Candidate:
     """One that stands for election, and whether its work is being done."""
 
-    def __init__(self, client: Client, namespace: str, name: str) -> None:
-        self.election = Election(client, namespace, "the-lease", name, TERMS)
+    def __init__(self, client: Client, namespace: str, name: str, *, terms: Terms = TERMS) -> None:
+        self.election = Election(client, namespace, "the-lease", name, terms)
         self.working = False
         self.begun = 0
 
@@ -85,7 +85,11 @@ def test_one_leads_and_when_it_leaves_the_other_has_the_lease_at_once(
 
     async def run() -> None:
         async with connect(control_plane.kubeconfig) as client:
-            one, two = (Candidate(client, namespace, name) for name in ("one", "two"))
+            # Nothing has to expire here, were the machine to stand still for a while.
+            one, two = (
+                Candidate(client, namespace, name, terms=Terms(60.0, 50.0, 0.5))
+                for name in ("one", "two")
+            )
             async with standing(one) as first:
                 await until(lambda: one.working)
                 async with standing(two):
