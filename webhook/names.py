@@ -130,11 +130,13 @@ HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 TAINT_NOT_READY: Final = "node.kubernetes.io/not-ready"
 TAINT_UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 
-# Kueue's own: labels, an annotation and a scheduling gate of pods. The podset is on what it has
-# admitted; the gate of its topology is the one that such a pod may still have.
+# Kueue's own: labels, an annotation and scheduling gates of pods. The podset is on what it has
+# admitted; the gate of its topology is the one that such a pod may still have. A Job or whatever it
+# knows says its queue by a label, too.
 KUEUE_PREFIX: Final = "kueue.x-k8s.io/"
 KUEUE_PODSET: Final = f"{KUEUE_PREFIX}podset"
 KUEUE_QUEUE: Final = f"{KUEUE_PREFIX}queue-name"
 KUEUE_LOCAL_QUEUE: Final = f"{KUEUE_PREFIX}local-queue-name"
 KUEUE_WORKLOAD: Final = f"{KUEUE_PREFIX}workload"
+KUEUE_ADMISSION_GATE: Final = f"{KUEUE_PREFIX}admission"
 KUEUE_TOPOLOGY_GATE: Final = f"{KUEUE_PREFIX}topology"

@@ -40,6 +40,46 @@ class _Role:
         return self.plan.pod(self.part, index, 0)
 
 
+@dataclass(frozen=True, slots=True)
+class _Queued:
+    """Pods of a workload that says a queue of Kueue, which starts them with a flavor's tolerations.
+
+    Plain pods wait for it at a gate, and those of a Job in the Job: what may yet come is the same.
+    """
+
+    of: Pods
+
+    @property
+    def part(self) -> str:
+        """As it is without a queue."""
+        return self.of.part
+
+    @property
+    def count(self) -> int | None:
+        """As it is without a queue."""
+        return self.of.count
+
+    @property
+    def made(self) -> Callable[[int], object]:
+        """As it is without a queue."""
+        return self.of.made
+
+    def pod(self, index: int) -> JsonObject:
+        """The pod at Kueue's gate; as it is if it has been admitted, or has no pod's shape."""
+        pod = self.of.pod(index)
+        metadata, spec = pod.get("metadata"), pod.get("spec")
+        labels = metadata.get("labels") if isinstance(metadata, dict) else None
+        if not isinstance(spec, dict) or (
+            isinstance(labels, dict) and names.KUEUE_PODSET in labels
+        ):
+            return pod
+        gates = spec.get("schedulingGates") or []
+        if not isinstance(gates, list):
+            return pod
+        gate = {"name": names.KUEUE_ADMISSION_GATE}
+        return {**pod, "spec": {**spec, "schedulingGates": [*gates, gate]}}
+
+
 def pods_of(workload: dict[str, Any]) -> Sequence[Pods]:
     """The pods that come of a workload, one entry a template; none if it makes no pods.
 
@@ -50,7 +90,12 @@ def pods_of(workload: dict[str, Any]) -> Sequence[Pods]:
     group, _, _ = str(workload.get("apiVersion")).partition("/")
     if (group, workload.get("kind")) == (names.GROUP, names.RUN_KIND):
         return _of_run(plan(typed(workload)))
-    return pod_templates(Object(_NO_FILE, workload))
+    source = Object(_NO_FILE, workload)
+    templates = pod_templates(source)
+    labels = source.metadata.get("labels")
+    if isinstance(labels, dict) and labels.get(names.KUEUE_QUEUE):
+        return [_Queued(each) for each in templates]
+    return templates
 
 
 def _of_run(made: Plan) -> Sequence[Pods]:

@@ -1,0 +1,62 @@
+"""The pods of workloads that are warned of: those that wait for Kueue may get tolerations yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.admission.reviews import policy_set
+from webhook import names
+from webhook.admission.arrival import Arrival, Cluster
+from webhook.admission.engine import decide
+from webhook.admission.prospects import Prospects
+from webhook.cli.foreseeing import pods_of
+from webhook.placement.node_groups import NodeGroups
+from webhook.placement.nodes import Node
+
+Json = dict[str, Any]
+QUEUED = {names.KUEUE_QUEUE: "ml"}
+NODES = [Node("n", {"pool": "gpu"}, [{"key": "gpu", "effect": "NoSchedule"}])]
+TAINTED = "0 of 1 nodes as the pod came: pool=gpu matches 1, but its taint gpu is not tolerated"
+
+
+def workload(kind: str, labels: Json, of_pods: Json, pool: str) -> Json:
+    """A Job or Deployment with these labels, and pods with those."""
+    spec = {"containers": [{"name": "main", "image": "i"}], "nodeSelector": {"pool": pool}}
+    return {
+        "apiVersion": "batch/v1" if kind == "Job" else "apps/v1",
+        "kind": kind,
+        "metadata": {"name": "train", "labels": labels},
+        "spec": {"template": {"metadata": {"labels": {names.RUN: "r", **of_pods}}, "spec": spec}},
+    }
+
+
+def said(kind: str, labels: Json, of_pods: Json | None = None, pool: str = "gpu") -> str:
+    """What is said of nodes to whoever writes such a workload."""
+    (pods,) = pods_of(workload(kind, labels, of_pods or {}, pool))
+    pod, policies = pods.pod(0), policy_set()
+    decision = decide(Arrival(pod, "ml-team", {}), policies, Cluster())
+    return Prospects(NodeGroups(NODES)).unplaceable(pod, decision, policies)
+
+
+@pytest.mark.parametrize("kind", ["Job", "Deployment"])
+def test_a_flavor_may_yet_bring_what_a_taint_wants(kind: str) -> None:
+    """Who asks for its nodes in the template needs no toleration; labels stay demanded."""
+    assert said(kind, {}) == TAINTED
+    assert said(kind, QUEUED) == ""
+    assert "pool=none matches none" in said(kind, QUEUED, pool="none")
+
+
+def test_what_kueue_has_started_has_its_flavor() -> None:
+    """Its tolerations are there by then."""
+    assert said("Job", QUEUED, {names.KUEUE_PODSET: "main"}) == TAINTED
+
+
+@pytest.mark.parametrize("odd", [None, [], "x", {"schedulingGates": "x"}])
+def test_a_workload_of_no_shape_stays_as_it_is(odd: object) -> None:
+    """For the look at its pods to name."""
+    made = workload("Job", QUEUED, {}, "gpu")
+    made["spec"]["template"] = {"metadata": odd, "spec": odd}
+    (pods,) = pods_of(made)
+    assert pods.pod(0)["spec"] == odd
