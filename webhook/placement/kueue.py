@@ -1,8 +1,9 @@
 """What Kueue has put into a pod that it has admitted, as far as the pod tells.
 
 When Kueue starts a job it writes the node labels of the flavor into the nodeSelector of the pod
-template, and the name of the podset as a label beside them (kueue: pkg/podset, since 0.12). The
-selector of such a pod is the flavor's and its author's: nothing tells the two apart.
+template, and the name of the podset as a label beside them (kueue: pkg/podset, since 0.12). What
+admission checks ask for comes with it. The selector of such a pod is the flavor's, the checks' and
+its author's: nothing tells them apart.
 
 A pod's author can write that label. So what is in the selector goes before overrides only in
 namespaces that say so, by a label which their authors cannot write.

@@ -94,7 +94,8 @@ def _with_nodes(
         for path, what in kueue.overruled(around.flavor, bundle, nodes.selector):
             ledger.warn_pod(path, "removed", what)
         if len(ledger.rejections) > others:
-            ledger.rejections.append(f"{around.flavor.by} has admitted the pod: look at its flavor")
+            look = "look at its flavor or admission checks"
+            ledger.rejections.append(f"{around.flavor.by} has admitted the pod: {look}")
     return plain._replace(
         node_selector=nodes.selector,
         required=nodes.required,
