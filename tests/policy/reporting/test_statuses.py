@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.policy.reporting.objects import ON_SPOT, by_place, capacity_class, exception, policy
 from webhook.crd.conditions import Said
 from webhook.policy.objects import load_objects
-from webhook.policy.reporting.acceptance import Acceptance, judged
+from webhook.policy.reporting.acceptance import Acceptance, judged, remembered
 from webhook.policy.reporting.counting import Count, Ledger, Report, counted, met
 from webhook.policy.reporting.satisfaction import SATISFIABLE
 from webhook.policy.reporting.seen import Seen
@@ -84,6 +84,34 @@ def test_an_exception_that_has_ended_says_so() -> None:
     _, in_force = seen.status.conditions
     assert (in_force.status, in_force.reason) == ("False", "Ended")
     assert in_force.last_transition_time == LATER
+
+
+@pytest.mark.parametrize("until", [NOW, "2026-03-01T14:00:00+02:00"])
+def test_an_end_is_told_though_the_set_is_refused(until: str) -> None:
+    """Whoever leads since then knows no good set; the webhook goes by one all the same."""
+    first = exception("e", until)
+    seen, _ = written(first, known(first), "2026-03-01T11:59:59Z")
+    assert [each.status for each in seen.status.conditions] == ["True", "True", "True"]
+    objects = seen, policy("bad", ON_SPOT)
+    acceptance = judged(load_objects, by_place(*objects), remembered(objects))
+    assert acceptance.policies is None
+    seen, _ = written(seen, known(seen)._replace(acceptance=acceptance, satisfied={}), NOW)
+    found = {each.type: (each.status, each.message) for each in seen.status.conditions}
+    assert found["InForce"] == ("False", f"ended at {NOW}: it does nothing any more")
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"[]", b'{"spec": {"until": 5}}', b'{"spec": {"until": "x"}}']
+)
+def test_of_an_end_that_cannot_be_read_nothing_is_said(text: bytes) -> None:
+    """Anybody with the right to may have written that it was accepted."""
+    seen = exception("e", LATER)._replace(text=text)
+    acceptance = Acceptance(
+        {seen.place: (seen.version, Said("Accepted", "True", "Accepted"))},
+        {seen.place: seen.version},
+    )
+    (found,) = due([seen], Knowledge(acceptance, {}, Ledger(), None), NOW)
+    assert [each.type for each in found.status.conditions] == ["Accepted"]
 
 
 @pytest.mark.parametrize(

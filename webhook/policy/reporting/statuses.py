@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+import orjson
 
 from webhook import names
 from webhook.crd.conditions import Said, updated
 from webhook.policy.reporting.acceptance import ACCEPTED
 from webhook.policy.reporting.counting import total
 from webhook.policy.status_model import PolicyStatus
+from webhook.times import to_second
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -86,15 +90,26 @@ def _status(seen: Seen, known: Knowledge, now: Time) -> ObjectStatus | None:
 
 def _in_force(seen: Seen, acceptance: Acceptance, now: Time) -> Iterator[Said]:
     """Of an exception that the webhook goes by: whether it still takes policies away."""
-    policies = acceptance.policies
-    if policies is None or seen.resource != names.PLACEMENT_EXCEPTIONS:
+    if seen.resource != names.PLACEMENT_EXCEPTIONS:
         return
     if acceptance.in_force.get(seen.place) == seen.version:
-        end = policies.exceptions.by_name[seen.name].end
+        # Of this very version; whoever leads since a moment ago may know no set that it is in.
+        end = _end(seen.text)
+        if not end:
+            return
         if now < end:
             yield Said(IN_FORCE, "True", "NotEnded", f"until {end}")
         else:
             yield Said(IN_FORCE, "False", "Ended", f"ended at {end}: it does nothing any more")
+
+
+def _end(text: bytes) -> Time:
+    """When an exception ends; "" if that cannot be read."""
+    try:
+        return to_second(datetime.fromisoformat(orjson.loads(text)["spec"]["until"]))
+    except (ValueError, TypeError, KeyError):
+        # Statuses tell what was accepted, and somebody else may have written them.
+        return ""
 
 
 def _urgency(before: ObjectStatus, after: ObjectStatus) -> Urgency | None:
