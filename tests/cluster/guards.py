@@ -11,7 +11,7 @@ from tests.cluster.rooms import Json
 from webhook.sandbox.control_plane import ControlPlane
 
 # Seconds; the API server hears of a policy within one or two.
-PATIENCE = 60.0
+PATIENCE = 180.0
 _GROUP = "/apis/admissionregistration.k8s.io/v1"
 
 

@@ -11,7 +11,7 @@ from webhook import names
 # API group, resource with subresource, verb, and the name that it is granted for; else empty.
 Right = tuple[str, str, str, str]
 # Seconds; for the audit log, which is written a moment later, and for a step that is due.
-PATIENCE = 90.0
+PATIENCE = 180.0
 
 
 def granted(installed: Installed, account: str) -> set[Right]:

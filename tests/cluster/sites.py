@@ -65,7 +65,7 @@ class Site:
 
     def install(self, *options: str) -> Result:
         """`fairlead install`, with the webhook at its address; it has to succeed."""
-        result = self.run("install", *self.at_its_address, "--timeout", "90", *options)
+        result = self.run("install", *self.at_its_address, "--timeout", "300", *options)
         assert result.exit_code == 0, result.output
         return result
 
@@ -95,7 +95,7 @@ class Site:
     def bring_policy(self) -> None:
         """`kubectl apply` the policy above, and wait until pods are placed by it."""
         self.kubectl("apply", "-f", "-", stdin=POLICIES)
-        end = time.monotonic() + 60
+        end = time.monotonic() + 180
         while self.dry_run(run="r")["spec"].get("nodeSelector") != {"pool": "a"}:
             assert time.monotonic() < end
             time.sleep(0.05)
@@ -124,7 +124,7 @@ class Site:
             "the webhook to listen",
             self._listens,
             process.check,
-            time.monotonic() + 60,
+            time.monotonic() + 180,
             process.last_words,
         )
 

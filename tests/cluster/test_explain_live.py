@@ -74,7 +74,7 @@ def later(tmp_path: Path) -> Path:
 
 def wait_for_made(room: Room, count: int) -> None:
     """Wait until there are so many pods; the policies leave some of them without a node."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while len(room.pods()) < count and time.monotonic() < deadline:
         time.sleep(0.2)
     assert len(room.pods()) == count

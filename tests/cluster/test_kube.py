@@ -168,7 +168,7 @@ def test_a_pod_s_own_token_is_used_and_its_rotation_noticed(
                 await admin.create(f"{roles}/roles", reader)
                 await admin.create(f"{roles}/rolebindings", binding)
                 # RBAC is read from caches too.
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(120):
                     while True:
                         try:
                             await pod.get(path)

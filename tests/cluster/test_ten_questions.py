@@ -29,7 +29,7 @@ pytest_plugins = ["tests.cluster.policy_fixtures", "tests.cluster.run_fixtures"]
 
 Json = dict[str, Any]
 # Seconds. For whatever the scene waits for.
-PATIENCE = 90
+PATIENCE = 180
 CONFIGURATION = (
     f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/"
     f"{names.WEBHOOK_CONFIGURATION}"
