@@ -264,3 +264,29 @@ def test_what_an_author_can_have_the_api_server_work_out_is_bounded(
         assert "over 64 terms" in answer.message
     finally:
         export.withdraw(control_plane, wanted)
+
+
+def test_no_number_takes_a_pod_out_of_reach(control_plane: ControlPlane, namespace: str) -> None:
+    """An int64 may have nineteen digits and more, and whoever requires one leaves nodes."""
+    policy = document("PlacementPolicy", "p", {"requirements": {"nodeSelector": {"pool": "b"}}})
+    wanted = export.exported(_text([policy]), [namespace], "")
+    export.apply(control_plane, wanted, namespace, {**PROBE, "spec": _spec("b")})
+    least, most = "0" * 40 + "5", str(2**63 - 1)
+    words = [("Lt", most), ("Gt", str(2**63 - 2)), ("Gt", least), ("Lt", least), ("Gt", "7")]
+    pods = [{**PROBE, "spec": _spec("a", operator, number)} for operator, number in words]
+    # Nobody's nodes: what such a pod says of them is not the policies' business.
+    nobodys = [{**PROBE, "spec": _spec("a", *word)} for word in (("Gt", most), ("Lt", "0"))]
+    try:
+        answers = dry_runs(control_plane, [*pods, *nobodys], lambda _: [namespace])
+        found = [(answer.status, answer.body.get("message", "")) for (answer,) in answers]
+    finally:
+        export.withdraw(control_plane, wanted)
+    assert [status for status, _ in found] == [403] * len(pods) + [201] * len(nobodys), found
+    assert all("policy p" in message for status, message in found if status == 403), found
+
+
+def _spec(pool: str, operator: str = "Exists", *numbers: str) -> Json:
+    """A pod's spec that names a pool, and requires something of another label."""
+    wanted = {"key": "cpus", "operator": operator, **({"values": numbers} if numbers else {})}
+    affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [wanted]}]}}}
+    return {**PROBE["spec"], "nodeSelector": {"pool": pool}, "affinity": affinity}

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.exported import cel
 from webhook.exported.cel import Check, Piece, every, flat, given, text, var
-from webhook.exported.nodes_cel import empty, kept, narrowed, possible, satisfiable
+from webhook.exported.nodes_cel import (
+    NUMBER,
+    empty,
+    int64_pattern,
+    kept,
+    narrowed,
+    possible,
+    satisfiable,
+)
 from webhook.exported.plain import message
 from webhook.exported.wanted import standing
 from webhook.placement import node_affinity
@@ -22,6 +30,7 @@ if TYPE_CHECKING:
     from webhook.placement.wishes import Wish
 
 _OWN: Final = {
+    NUMBER: text(int64_pattern()),
     "own_selector": "object.spec.?nodeSelector.orValue({})",
     "own_required": f"object.spec.?affinity.?nodeAffinity.?{REQUIRED}.hasValue()",
     "own_terms": f"object.spec.?affinity.?nodeAffinity.?{REQUIRED}.?nodeSelectorTerms.orValue([])",

@@ -8,10 +8,37 @@ from __future__ import annotations
 
 from typing import Final
 
+from webhook.placement.label_values import MAX_INT64
+
 _EXPRESSIONS: Final = "{0}.?matchExpressions.orValue([])"
 _FIELDS: Final = "{0}.?matchFields.orValue([])"
-# More digits than an int64 of label values ever has are no number.
-_NUMBER: Final = "'^[+-]?[0-9]{1,18}$'"
+# The variable that holds `int64_pattern()`: it is long, and read in many places.
+NUMBER: Final = "int64"
+_NUMBER: Final = f"variables.{NUMBER}"
+
+
+def int64_pattern() -> str:
+    """A regular expression, without quotes in it, of what the scheduler reads as an int64.
+
+    A number that an expression could not turn into one would be an error, and one that it took for
+    none would be a word by which a pod's author gets past policies. Of -2^63 alone, which no label
+    can be, it says that it is none.
+    """
+    return f"^[+-]?0*([0-9]{{1,18}}|{_at_most(str(MAX_INT64))})$"
+
+
+def _at_most(digits: str) -> str:
+    """Numbers of as many digits that are not greater.
+
+    >>> _at_most("42")
+    '([0-3][0-9]{1}|4[0-2])'
+    """
+    first, rest = digits[0], digits[1:]
+    if not rest:
+        return f"[0-{first}]"
+    if first == "0":
+        return f"0{_at_most(rest)}"
+    return f"([0-{int(first) - 1}][0-9]{{{len(rest)}}}|{first}{_at_most(rest)})"
 
 
 def empty(term: str) -> str:
@@ -79,12 +106,12 @@ def _open(group: str) -> str:
     compares = f"{group}.filter(g, g.operator in ['Gt', 'Lt'])"
     bounds = "int(g.values[0])"
     low = f"({group}.filter(g, g.operator == 'Gt').map(g, {bounds}) + [-1]).max()"
-    high = f"({group}.filter(g, g.operator == 'Lt').map(g, {bounds}) + [9223372036854775807]).min()"
+    high = f"({group}.filter(g, g.operator == 'Lt').map(g, {bounds} - 1) + [{MAX_INT64}]).min()"
     return (
         f"((!{group}.exists(g, g.operator == 'DoesNotExist') || "
         f"!{group}.exists(g, g.operator in ['Exists', 'Gt', 'Lt'])) && "
         f"(size({compares}) == 0 || ({compares}.all(g, g.values[0].matches({_NUMBER})) && "
-        f"{high} - {low} > 1)))"
+        f"{high} > {low})))"
     )
 
 
