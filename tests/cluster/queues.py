@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from tests.cluster import checks
 from tests.cluster.manifests import Json
 
 POOL: Final = "cloud.google.com/gke-nodepool"
@@ -11,12 +12,32 @@ POOL: Final = "cloud.google.com/gke-nodepool"
 SYSTEM: Final = "kubernetes.io/os"
 GPU_TOLERATION: Final = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 # A queue in a namespace is called as the cluster's queue is that it leads to.
-QUEUES: Final = {"either": ("gpu", "on-demand"), "gpu": ("gpu",), "hosts": ("gpu-hosts",)}
+QUEUES: Final = {
+    "either": ("gpu", "on-demand"),
+    "gpu": ("gpu",),
+    "hosts": ("gpu-hosts",),
+    "one": ("gpu", "on-demand"),
+    "checked": ("anywhere",),
+}
+# A class of workloads, before which those of `one` give way.
+URGENT: Final = "urgent"
+_MORE: Final[dict[str, Json]] = {
+    "one": {
+        "preemption": {"withinClusterQueue": "LowerPriority"},
+        "flavorFungibility": {"whenCanPreempt": "MayStopSearch"},
+    },
+    "checked": {"admissionChecksStrategy": {"admissionChecks": [{"name": checks.CHECK}]}},
+}
+_API: Final = "kueue.x-k8s.io/v1beta2"
 _CPU: Final = "cpu"
 
 
 def of_admins() -> list[Json]:
-    """Flavors and cluster-wide queues; the one of `hosts` chooses hosts, too."""
+    """Flavors and cluster-wide queues.
+
+    The one of `hosts` chooses hosts, too; that of `one` has room for one pod on each flavor, and
+    wants the first flavor for urgent ones; that of `checked` asks a check, and has no selector.
+    """
     levels = [{"nodeLabel": POOL}, {"nodeLabel": "kubernetes.io/hostname"}]
     gpu: Json = {"nodeLabels": {POOL: "gpu"}, "tolerations": [GPU_TOLERATION]}
     return [
@@ -24,6 +45,14 @@ def of_admins() -> list[Json]:
         _kueue("ResourceFlavor", "gpu", gpu),
         _kueue("ResourceFlavor", "gpu-hosts", {**gpu, "topologyName": "pools"}),
         _kueue("ResourceFlavor", "on-demand", {"nodeLabels": {POOL: "on-demand", SYSTEM: "linux"}}),
+        _kueue("ResourceFlavor", "anywhere", {}),
+        {
+            "apiVersion": _API,
+            "kind": "WorkloadPriorityClass",
+            "metadata": {"name": URGENT},
+            "value": 1,
+        },
+        checks.MANIFEST,
         *(_cluster_queue(name, flavors) for name, flavors in QUEUES.items()),
     ]
 
@@ -35,16 +64,21 @@ def of_namespaces() -> list[Json]:
 
 def _cluster_queue(name: str, flavors: tuple[str, ...]) -> Json:
     """Kueue tries the flavors in their order."""
+    quota = "1" if name == "one" else "100"
     quotas = [
-        {"name": flavor, "resources": [{"name": _CPU, "nominalQuota": "100"}]} for flavor in flavors
+        {"name": flavor, "resources": [{"name": _CPU, "nominalQuota": quota}]} for flavor in flavors
     ]
     group = {"coveredResources": [_CPU], "flavors": quotas}
-    return _kueue("ClusterQueue", name, {"namespaceSelector": {}, "resourceGroups": [group]})
+    return _kueue(
+        "ClusterQueue",
+        name,
+        {"namespaceSelector": {}, "resourceGroups": [group], **_MORE.get(name, {})},
+    )
 
 
 def _kueue(kind: str, name: str, spec: dict[str, Any]) -> Json:
     return {
-        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "apiVersion": _API,
         "kind": kind,
         "metadata": {"name": name},
         "spec": spec,

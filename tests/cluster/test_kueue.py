@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests.cluster import queues
+from tests.cluster import checks, queues
 from tests.cluster.guards import guarded, until
-from tests.cluster.manifests import Json, job_spec, pod
+from tests.cluster.manifests import Json, pod
+from tests.cluster.queued import job, plain, served
 from tests.cluster.queues import GPU_TOLERATION, POOL, SYSTEM
 from tests.cluster.rooms import NewNamespace, Room, is_stamped, stamp
 from tests.operators import kueue
@@ -47,12 +48,23 @@ metadata: {{name: never-gpu}}
 spec:
   match: {{namespaceSelector: {{matchLabels: {{test: kueue-required}}}}}}
   requirements: {{nodeSelector: {{{POOL}: on-demand}}}}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {{name: second-apart}}
+spec:
+  match:
+    namespaceSelector: {{matchLabels: {{test: kueue-apart}}}}
+    podSelector: {{matchLabels: {{apps.kubernetes.io/pod-index: "1"}}}}
+  overrides: {{tolerations: [{{key: apart, operator: Exists}}]}}
 """
 KEEPS = {names.KUEUE: names.KUEUE_KEEP}
 ADMITTED = {names.KUEUE_PODSET: "main", names.KUEUE_LOCAL_QUEUE: "ml"}
-ADMISSION_GATE = {"name": f"{names.KUEUE_PREFIX}admission"}
+ADMISSION_GATE = {"name": names.KUEUE_ADMISSION_GATE}
 MANAGED = f"{names.KUEUE_PREFIX}managed"
 HOST = "kubernetes.io/hostname"
+PARENT = f"{names.KUEUE_PREFIX}pod-suspending-parent"
+ROLE = f"{names.KUEUE_PREFIX}role-hash"
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +92,7 @@ def queues_of_admins(
     """Kueue runs, with flavors and queues."""
     with kueue.running(control_plane, cluster_kubectl, kueue_built):
         cluster_kubectl.create(*queues.of_admins())
+        checks.begin(cluster_kubectl)
         yield
 
 
@@ -95,38 +108,18 @@ def new_room(new_namespace: NewNamespace) -> NewNamespace:
     return make
 
 
-def job(queue: str, annotations: Mapping[str, str] | None = None, **fields: object) -> Json:
-    """A Job as its author writes it."""
-    spec = job_spec()
-    template = spec["template"]
-    template["metadata"]["annotations"] = dict(annotations or {})
-    template["spec"] |= fields
-    asking(template["spec"])
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "train", "labels": {names.KUEUE_QUEUE: queue}},
-        "spec": spec,
-    }
-
-
-def plain(queue: str) -> Json:
-    """A pod without a job, for a queue."""
-    manifest = pod("p", labels={names.RUN: "r", names.KUEUE_QUEUE: queue})
-    asking(manifest["spec"])
-    return manifest
-
-
-def asking(spec: Json) -> None:
-    """Ask for something that the queues have a quota of."""
-    spec["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
-
-
 def explained(room: Room, what: str, policies: Path) -> str:
     """What `fairlead explain` prints, with single blanks."""
     where = ("--kubeconfig", str(room.plane.kubeconfig), "-n", room.name)
     done = CliRunner().invoke(fairlead, ["explain", what, "--policies", str(policies), *where])
     return " ".join(done.output.split())
+
+
+def said(room: Room) -> str:
+    """What the Workloads of the namespace say of themselves."""
+    found = room.kubectl.json("get", "workloads")["items"]
+    conditions = (each.get("status", {}).get("conditions", []) for each in found)
+    return " ".join(each["message"] for some in conditions for each in some)
 
 
 def test_a_job_that_kueue_starts_runs_on_its_flavor(
@@ -182,14 +175,15 @@ def test_a_requirement_rejects_and_names_kueue(new_room: NewNamespace) -> None:
     room = new_room({"test": "kueue-required", **KEEPS})
     room.create(job("gpu"))
 
-    def said() -> str:
+    def events() -> str:
         events = room.kubectl.json("get", "events")["items"]
         return " ".join(e["message"] for e in events if e["reason"] == "FailedCreate")
 
-    until("the Job's pod is rejected", lambda: "policy never-gpu" in said())
+    until("the Job's pod is rejected", lambda: "policy never-gpu" in events())
     template = room.kubectl.json("get", "job", "train")["spec"]["template"]
     workload = template["metadata"]["annotations"][names.KUEUE_WORKLOAD]
-    assert f"Kueue (workload '{workload}') has admitted the pod: look at its flavor" in said()
+    look = "has admitted the pod: look at its flavor or admission checks"
+    assert f"Kueue (workload '{workload}') {look}" in events()
 
 
 def test_a_requirement_rejects_where_the_label_is_forged(new_namespace: NewNamespace) -> None:
@@ -198,7 +192,7 @@ def test_a_requirement_rejects_where_the_label_is_forged(new_namespace: NewNames
     forged = pod("p", labels={names.RUN: "r", **ADMITTED}, nodeSelector={POOL: "gpu"})
     said = room.kubectl.run("create", "-f", "-", stdin=json.dumps(forged)).stderr
     assert "policy never-gpu" in said
-    assert "Kueue (queue 'ml') has admitted the pod: look at its flavor" in said
+    assert "Kueue (queue 'ml') has admitted the pod: look at its flavor or admission checks" in said
 
 
 def test_a_template_that_says_what_the_policy_wants_gets_that_flavor(
@@ -249,12 +243,7 @@ def test_a_plain_pod_that_policies_leave_no_flavor_waits_and_says_why(
     room = new_room({"test": "kueue", **KEEPS})
     room.create(plain("gpu"))
 
-    def said() -> str:
-        found = room.kubectl.json("get", "workloads")["items"]
-        conditions = (each["status"].get("conditions", []) for each in found)
-        return " ".join(each["message"] for some in conditions for each in some)
-
-    until("Kueue finds no flavor", lambda: "flavor gpu doesn't match node affinity" in said())
+    until("Kueue finds no flavor", lambda: "flavor gpu doesn't match node affinity" in said(room))
     assert "nodeName" not in room.pods()[0]["spec"]
 
 
@@ -279,3 +268,79 @@ def test_the_guard_of_tolerations_lets_kueue_pass(
         seen = next(each for each in room.wait_for_pods(2) if each["metadata"]["name"] == "p")
     assert GPU_TOLERATION in seen["spec"]["tolerations"]
     assert seen["spec"]["nodeName"].startswith("gpu")
+
+
+def test_what_a_check_asks_for_stays_as_a_flavor_does(
+    new_room: NewNamespace, policy_folder: Path
+) -> None:
+    """Kueue writes it into the template beside the flavor, which has no selector here."""
+    room = new_room({"test": "kueue", **KEEPS})
+    room.create(job("checked"))
+    reserved = {"example.invalid/reserved": "r1"}
+    checks.pass_with(
+        room,
+        nodeSelector={POOL: "gpu"},
+        tolerations=[GPU_TOLERATION],
+        labels=reserved,
+        annotations=reserved,
+    )
+    (seen,) = room.wait_for_pods(1)
+    assert seen["spec"]["nodeSelector"] == {POOL: "gpu"}
+    assert seen["spec"]["nodeName"].startswith("gpu")
+    assert seen["metadata"]["labels"].items() >= {**reserved, "team": "research"}.items()
+    assert seen["metadata"]["annotations"].items() >= reserved.items()
+    workload = seen["metadata"]["annotations"][names.KUEUE_WORKLOAD]
+    for what in (f"pod/{seen['metadata']['name']}", "job/train"):
+        told = explained(room, what, policy_folder)
+        kept = f"kept on-demand, overrides nodeSelector[{POOL}]: Kueue (workload '{workload}')"
+        assert f"{kept} put 'gpu'" in told
+
+
+def test_a_check_that_contradicts_a_placed_pod_is_kueues_error(new_room: NewNamespace) -> None:
+    """It comes after the policies, whose word a pod at a gate has by then; its Workload says so."""
+    room = new_room({"test": "kueue", **KEEPS})
+    room.create(plain("checked"))
+    checks.pass_with(room, nodeSelector={POOL: "gpu"})
+    conflict = f"conflict for key={POOL}, value1=on-demand, value2=gpu"
+    until("Kueue cannot start the pod", lambda: conflict in said(room))
+    (seen,) = room.pods()
+    assert ADMISSION_GATE in seen["spec"]["schedulingGates"]
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+def test_what_makes_plain_pods_is_placed_before_kueue_chooses(
+    new_room: NewNamespace, kind: str
+) -> None:
+    """Each pod waits at a gate, by itself or with its group, and gets a flavor that it allows."""
+    room = new_room({"test": "kueue", **KEEPS})
+    room.create(served(kind, "either"))
+    for seen in room.wait_for_pods(2):
+        assert seen["metadata"]["annotations"][PARENT] == kind.lower()
+        assert seen["metadata"]["labels"][names.KUEUE_PODSET]
+        assert stamp(seen)["policies"] == {"on-demand": ["labels[team]", f"nodeSelector[{POOL}]"]}
+        assert seen["spec"]["nodeSelector"] == {POOL: "on-demand", SYSTEM: "linux"}
+        assert seen["spec"]["nodeName"].startswith("on-demand")
+
+
+def test_pods_of_a_stateful_set_that_are_placed_differently_need_one_role(
+    new_room: NewNamespace,
+) -> None:
+    """Kueue tells roles by placement and admits that of the first pod; an annotation names one."""
+    room = new_room({"test": "kueue-apart"})
+    room.create(served("StatefulSet", "either", "two-roles"))
+    room.create(served("StatefulSet", "either", "one-role", **{ROLE: "replica"}))
+
+    def pods() -> dict[str, Json]:
+        return {each["metadata"]["name"]: each for each in room.pods()}
+
+    def there(name: str) -> bool:
+        return "nodeName" in pods().get(name, {}).get("spec", {})
+
+    until("both pods of one role have a node", lambda: there("one-role-0") and there("one-role-1"))
+    until("the first of two roles has one", lambda: there("two-roles-0"))
+    until("its second pod is there", lambda: "two-roles-1" in pods())
+    found = pods()
+    roles = {name: each["metadata"]["annotations"][ROLE] for name, each in found.items()}
+    assert roles["one-role-0"] == roles["one-role-1"] == "replica"
+    assert roles["two-roles-0"] != roles["two-roles-1"]
+    assert ADMISSION_GATE in found["two-roles-1"]["spec"]["schedulingGates"]

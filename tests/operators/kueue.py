@@ -53,11 +53,11 @@ def obtain(progress: Progress) -> Built:
 
 @contextlib.contextmanager
 def running(plane: ControlPlane, kubectl: Kubectl, operator: Built) -> Iterator[None]:
-    """Install and run Kueue for Jobs and plain pods; the control plane is its own from here on.
+    """Install and run Kueue for Jobs, pods, Deployments and StatefulSets.
 
-    It has the rights of its own account and makes its own certificate. Where its webhooks are
-    installed behind a Service, here that Service is a name for this machine. Raises SandboxError
-    if it is not ready in time.
+    The control plane is its own from here on. It has the rights of its own account and makes its
+    own certificate. Where its webhooks are installed behind a Service, here that Service is a name
+    for this machine. Raises SandboxError if it is not ready in time.
     """
     port = free_ports(["webhook"])["webhook"]
     items = [*_manifests(operator, port), _service()]
@@ -120,7 +120,7 @@ def _configuration(folder: Path, port: int) -> Json:
             "webhookServiceName": _SERVICE,
             "webhookSecretName": _CERTIFICATE,
         },
-        "integrations": {"frameworks": ["batch/job", "pod"]},
+        "integrations": {"frameworks": ["batch/job", "pod", "deployment", "statefulset"]},
         "featureGates": {"VisibilityOnDemand": False},
     }
 
