@@ -495,7 +495,9 @@ def test_an_exception_that_has_ended_is_told_to_the_pods_author_and_does_nothing
     with logged(logging.INFO) as lines:
         answer = webhook.post(review())
     (warning,) = answer.response["warnings"]
-    assert warning.startswith("exception anna ended at 2026-01-01T00:00:00Z: it would have set ")
+    assert warning.startswith(
+        "fairlead: exception anna ended at 2026-01-01T00:00:00Z: it would have set "
+    )
     assert warning.endswith("policy spot-tolerated")
     assert "exceptions" not in answer.response["auditAnnotations"]
     assert not lines

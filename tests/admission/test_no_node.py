@@ -35,7 +35,7 @@ def test_the_pod_is_admitted_with_a_warning() -> None:
     server = webhook()
     answer = server.post(review())
     assert answer.response["allowed"]
-    assert answer.response["warnings"] == [SAID]
+    assert answer.response["warnings"] == [f"fairlead: {SAID}"]
     assert answer.patch == webhook(pool="experiments").post(review()).patch
     assert server.counted("unplaceable") == 1
 
@@ -92,5 +92,5 @@ def test_the_warning_comes_before_all_others() -> None:
     server = Webhook(policy_set(POOL), unplaceable=lambda *_: "x" * 200)
     labels = {f"fairlead.dev/odd-{at}": "v" for at in range(80)} | {"fairlead.dev/run": "r"}
     said = server.post(review(pod(labels=labels))).response["warnings"]
-    assert said[0] == "x" * 200
+    assert said[0] == "fairlead: " + "x" * 200
     assert sum(map(len, said)) <= MAX_CHARACTERS

@@ -210,9 +210,8 @@ def test_warnings_come_with_the_answer_and_are_counted() -> None:
     world.nodes = [Node("n1", {}, ())]
     response = world.post(review(wish())).response
     assert response["allowed"] is True
-    assert response["warnings"] == [
-        "spec.overrides.capacity[0].class: none of the 1 nodes is of class 'spot' at this moment"
-    ]
+    none = "none of the 1 nodes is of class 'spot' at this moment"
+    assert response["warnings"] == [f"fairlead: spec.overrides.capacity[0].class: {none}"]
     assert world.counted("warned") == 1
 
 

@@ -154,7 +154,7 @@ def test_an_answer_carries_patch_warnings_and_audit_annotations() -> None:
             "u",
             allowed=True,
             patch=[{"op": "add", "path": "/spec/a", "value": "ü"}],
-            warnings=["one"],
+            warnings=["one", "fairlead: two"],
             audit={"result": "placed"},
         )
     )["response"]
@@ -162,7 +162,7 @@ def test_an_answer_carries_patch_warnings_and_audit_annotations() -> None:
     assert json.loads(base64.b64decode(response["patch"])) == [
         {"op": "add", "path": "/spec/a", "value": "ü"}
     ]
-    assert response["warnings"] == ["one"]
+    assert response["warnings"] == ["fairlead: one", "fairlead: two"]
     assert response["auditAnnotations"] == {"result": "placed"}
 
 

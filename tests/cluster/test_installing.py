@@ -259,7 +259,7 @@ def test_nodes_are_watched_with_the_right_of_their_component_and_missed_without(
         count = len(quiet.kubectl.json("get", "nodes")["items"])
         assert told().startswith(f"{count} known, ")
         (warning,) = warnings()
-        assert warning.startswith(f"0 of {count} nodes")
+        assert warning.startswith(f"fairlead: 0 of {count} nodes")
         assert "pool=typo matches none" in warning
     wanted = granted(quiet, names.WEBHOOK)
     assert {listing, ("", "nodes", "watch", "")} < wanted

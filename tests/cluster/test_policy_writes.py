@@ -98,7 +98,8 @@ def warnings(kubectl: Kubectl, manifest: str) -> list[str]:
     """What the webhook warns of, of that which is applied."""
     code, said = apply(kubectl, manifest)
     assert code == 0, said
-    return [line.removeprefix("Warning: ") for line in said.splitlines() if "Warning: " in line]
+    before = "Warning: fairlead: "
+    return [line.removeprefix(before) for line in said.splitlines() if "Warning: " in line]
 
 
 def test_an_unknown_class_is_refused_with_the_cure(kubectl: Kubectl) -> None:

@@ -108,6 +108,7 @@ def test_a_pod_that_contradicts_a_default_is_admitted_with_a_warning(
     code, said = create(room, pod("p", nodeSelector=IN_A))
     assert code == 0
     (warning,) = [line for line in said.splitlines() if line.startswith("Warning: ")]
+    assert warning.startswith("Warning: fairlead: ")
     assert "rather-zone-b" in warning
     (seen,) = room.wait_for_pods(1)
     assert "affinity" not in seen["spec"]
@@ -164,7 +165,8 @@ def test_a_label_that_is_none_of_our_words_is_told_of(new_namespace: NewNamespac
     sent = pod("p", labels={names.RUN: "r", names.KIND: "notbook"})
     code, said = create(room, sent)
     assert code == 0
-    assert said == f"Warning: label {names.KIND}: 'notbook' is no kind; it counts as not said\n"
+    told = f"label {names.KIND}: 'notbook' is no kind; it counts as not said"
+    assert said == f"Warning: fairlead: {told}\n"
 
 
 OWN_TOLERATION = [{"key": "gpu", "operator": "Exists"}]

@@ -118,6 +118,7 @@ def examined_response(sent: Json, answer: Answer) -> Json:
         assert len(message) < MOST_CHARACTERS, len(message)
     warnings = response.get("warnings", [])
     assert all(0 < len(warning) < 256 and warning.isprintable() for warning in warnings), warnings
+    assert all(warning.startswith("fairlead: ") for warning in warnings), warnings
     assert sum(map(len, warnings)) <= 4096
     for key, value in response.get("auditAnnotations", {}).items():
         assert key, "a key without a name"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.admission import reapply
+from webhook.admission.review import signed
 from webhook.identity import misread
 
 if TYPE_CHECKING:
@@ -36,13 +37,17 @@ def warnings(pod: JsonObject, decision: Decision, no_node: str = "") -> list[str
 
 
 def fitting(found: list[str], where: str = "`fairlead explain` prints all of them") -> list[str]:
-    """As many of these as fit into one answer; the last says how many are missing, and `where`."""
-    if sum(map(len, found)) <= MAX_CHARACTERS:
+    """As many of these as fit into one answer, where each is signed.
+
+    The last says how many are missing, and `where`.
+    """
+    lengths = [len(signed(text)) for text in found]
+    if sum(lengths) <= MAX_CHARACTERS:
         return found
     left = MAX_CHARACTERS - _ROOM
     kept: list[str] = []
-    for text in found:
-        left -= len(text)
+    for text, length in zip(found, lengths, strict=True):
+        left -= length
         if left < 0:
             break
         kept.append(text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import orjson
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from webhook.placement.shapes import JsonObject
 
 API_VERSION = "admission.k8s.io/v1"
+# kubectl prints a warning without the name of the webhook that it comes from.
+_SIGNATURE: Final = "fairlead: "
 _DIGITS_TO_ZERO = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in range(256))
 # No integer of 64 bits has more digits, so only a body with this many in a row may hold a larger.
 _MANY_DIGITS = b"0" * 19
@@ -130,6 +132,11 @@ def _wrong(path: str, wanted: type, value: object) -> NoReturn:
     raise InvalidReview(f"{path}: want a JSON {_KINDS[wanted]}, not {_kind(value)}")
 
 
+def signed(warning: str) -> str:
+    """The warning as an answer has it, so that whoever reads it knows who warns."""
+    return warning if warning.startswith(_SIGNATURE) else f"{_SIGNATURE}{warning}"
+
+
 def answer(
     uid: str,
     *,
@@ -140,6 +147,8 @@ def answer(
     audit: Mapping[str, str] | None = None,
 ) -> bytes:
     """The AdmissionReview with the response. A refused pod gets HTTP status 403 and the message.
+
+    Each warning is signed.
 
     Raises InvalidReview if the patch repeats a part of the pod that is nested too deeply to write.
     """
@@ -155,7 +164,7 @@ def answer(
     if not allowed:
         response["status"] = {"code": 403, "reason": "Forbidden", "message": message}
     if warnings:
-        response["warnings"] = list(warnings)
+        response["warnings"] = [signed(warning) for warning in warnings]
     if audit:
         response["auditAnnotations"] = dict(audit)
     return orjson.dumps(
