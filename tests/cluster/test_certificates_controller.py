@@ -127,7 +127,7 @@ def test_it_goes_on_where_a_killed_leader_was(
     site: Site, launch: Callable[..., SandboxController]
 ) -> None:
     """Only the leader keeps certificates; another follows, and takes over in the middle."""
-    election = ("--lease-duration", "3", "--renew-deadline", "2", "--retry-period", "0.3")
+    election = ("--lease-duration", "9", "--renew-deadline", "7", "--retry-period", "0.3")
     slow = (*election, "--certificate-settle", "600")
     first = launch("first", *slow)
     until("the first keeps them", lambda: is_steady(first))

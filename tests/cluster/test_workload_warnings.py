@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,9 @@ def replicas(
         only_namespaces=[module_room.name],
         policies=False,
     )
-    configuration = {"metadata": {"name": NAMES[1]}, "webhooks": entries}
+    # As shipped it has two seconds, which a busy machine may need for something else.
+    patient = [{**each, "timeoutSeconds": 30} for each in entries]
+    configuration = {"metadata": {"name": NAMES[1]}, "webhooks": patient}
     control_plane.api.create(CONFIGURATIONS, configuration)
     try:
         yield Running(first, folder), Running(second, folder)
@@ -137,6 +140,13 @@ def events(module_room: Room, owner: str) -> list[Json]:
         "items"
     ]
     return found
+
+
+def well_within_an_hour() -> None:
+    """One Event is written for each hour of the clock: a test may not see two of them."""
+    left = 3600 - time.time() % 3600
+    if left < 60:
+        time.sleep(left)
 
 
 def outcomes(replica: Running, outcome: str) -> float:
@@ -250,6 +260,7 @@ def test_the_owner_of_a_rejected_pod_has_one_event(
 ) -> None:
     """Made when its controller tries first, and by no other try, and by no other replica."""
     first, second = replicas
+    well_within_an_hour()
     module_room.create(job("silent"))
     while not events(module_room, "silent"):
         pass
@@ -289,6 +300,7 @@ def test_the_owner_of_a_pod_that_no_node_admits_has_an_event(
 
 def test_a_dry_run_makes_no_event(module_room: Room, replicas: tuple[Running, Running]) -> None:
     """It may have no effect, and is decided on all the same."""
+    well_within_an_hour()
     owner = module_room.create(job("dry", suspend=True))
     assert "policy pool-required" in refused(module_room, owner, "--dry-run=server")
     assert "policy pool-required" in refused(module_room, owner)
