@@ -12,6 +12,7 @@ from tests.laws.strategies import pods
 from tests.laws.world import decided, policy_set
 from tests.policy.together.test_warnings import policies_of, policy, spot, thorough, told
 from webhook.policy.together.jointly import jointly
+from webhook.policy.together.required import required
 from webhook.policy.together.warnings import of_policy, warnings
 
 Json = dict[str, Any]
@@ -50,7 +51,7 @@ ML = {"namespaces": ["ml-*"]}
              "'b', 'c' require: every pod that it matches is rejected")),
         ([policy("a", requirements=AB, exclude=[{"roles": ["ps"]}]),
           policy("b", requirements=BC, exclude=[{"kinds": ["job"]}]),
-          policy("c", requirements=AC)], None),
+          policy("c", requirements=AC, match={"kinds": ["job"]})], None),
         ([A, B, policy("c", overrides=AC)], None),
     ],
 )  # fmt: skip
@@ -104,7 +105,9 @@ def test_who_writes_any_of_them_is_told() -> None:
 def test_no_more_is_asked_than_somebody_waits_for() -> None:
     """Each policy is held against all others that require something."""
     ready = policies_of([A, B, policy("c", requirements=AC)])
-    assert [len(list(jointly(ready, frozenset(ready), most))) for most in (2, 3)] == [0, 1]
+    assert [
+        len(list(jointly(list(required(ready)), frozenset(ready), most))) for most in (2, 3)
+    ] == [0, 1]
 
 
 few_pools = st.lists(st.sampled_from("abcd"), min_size=2, max_size=3, unique=True)

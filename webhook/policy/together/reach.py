@@ -14,7 +14,7 @@ from webhook.policy.selectors import compile_selector
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.placement.schema import LabelSelector
     from webhook.placement.shapes import Requirement
@@ -108,13 +108,19 @@ def _any_of(pattern: re.Pattern[str] | None, literals: frozenset[str]) -> bool:
     return pattern is not None and any(pattern.match(each) for each in literals)
 
 
-def _by_key(selector: LabelSelector | None) -> Mapping[str, Sequence[Requirement]]:
-    result: dict[str, list[Requirement]] = {}
+def requirements(selector: LabelSelector | None) -> Iterator[Requirement]:
+    """What a selector says of labels, expression by expression."""
     for condition in compile_selector(selector).conditions if selector else ():
         requirement: Requirement = {"key": condition.key, "operator": condition.operator}
         if condition.values:
             requirement["values"] = list(condition.values)
-        result.setdefault(condition.key, []).append(requirement)
+        yield requirement
+
+
+def _by_key(selector: LabelSelector | None) -> Mapping[str, Sequence[Requirement]]:
+    result: dict[str, list[Requirement]] = {}
+    for requirement in requirements(selector):
+        result.setdefault(requirement["key"], []).append(requirement)
     return result
 
 

@@ -54,6 +54,8 @@ class Policy:
 
     said: every wish of it
     hard: those of requirements and overrides, `mind` as a text that is equal where they are
+    sure: requirements that limit nodes, if it is enforced everywhere; else none
+    required_none: classes of which it requires None, by the field of such a wish
     """
 
     document: Document
@@ -61,6 +63,8 @@ class Policy:
     said: tuple[Said, ...]
     hard: tuple[Said, ...]
     mind: bytes
+    sure: tuple[Said, ...]
+    required_none: frozenset[str]
     match: Reach
     exclude: tuple[Reach, ...]
     system: tuple[int, str] | None
@@ -109,7 +113,10 @@ def policy(
     """The policy of a document. Raises KeyError for a class that `classes` does not hold."""
     wishes = compiling.wishes(model, classes)
     said = tuple(_said(wishes))
-    parts = (model.spec.requirements, model.spec.overrides)
+    spec = model.spec
+    everywhere = spec.enforcement == "Enforce" and spec.rollout is None
+    required = [each for each in said if each.wish.part == "requirements"]
+    parts = (spec.requirements, spec.overrides)
     texts = (part.model_dump_json(exclude_none=True) if part else "" for part in parts)
     return Policy(
         document,
@@ -117,10 +124,16 @@ def policy(
         said,
         tuple(each for each in said if not each.wish.is_default),
         "\n".join(texts).encode(),
-        Reach(model.spec.match or Match()),
-        tuple(Reach(block) for block in model.spec.exclude),
+        tuple(each for each in required if everywhere and each.limits),
+        frozenset(each.wish.field for each in required if _is_none(each.wish)),
+        Reach(spec.match or Match()),
+        tuple(Reach(block) for block in spec.exclude),
         operating_system.of_wishes(wishes),
     )
+
+
+def _is_none(wish: Wish) -> bool:
+    return isinstance(wish, CapacityWish) and wish.mode == "None"
 
 
 def limits(wish: Wish) -> Sequence[Term]:

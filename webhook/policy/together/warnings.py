@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Final
 from webhook.policy.model import PlacementPolicy
 from webhook.policy.together import contradicting
 from webhook.policy.together.jointly import jointly
+from webhook.policy.together.overlapping import overlapping
+from webhook.policy.together.required import required
 from webhook.policy.together.said import Policy, policy
 from webhook.policy.together.shadowed import Shadows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from webhook.placement.capacity import CapacityClass
@@ -23,6 +25,11 @@ MOST_PAIRS: Final = 20_000
 MOST_WRITTEN: Final = 1_000
 # And how often it is asked whether one is for all pods of another, which takes some 5 µs.
 MOST_LOOKS: Final = 50_000
+# Steps by which three and more are looked for that merely overlap: for one policy, for several
+# while somebody waits, and for a whole set. Each takes some 5 µs.
+MOST_STEPS: Final = 500
+MOST_STEPS_WRITTEN: Final = 4_000
+MOST_STEPS_OF_ALL: Final = 40_000
 
 
 class Memory:
@@ -81,7 +88,7 @@ def of_classes(policies: Sequence[Policy], classes: AbstractSet[str]) -> list[Fi
     chosen = [each for each in policies if not classes.isdisjoint(classes_of(each.model))]
     pairs = contradicting.Pairs(policies, MOST_WRITTEN)
     found = {found for each in chosen for found in contradicting.alone(each)}
-    found.update(jointly(policies, frozenset(chosen), MOST_LOOKS))
+    found.update(_groups(policies, chosen, MOST_STEPS_WRITTEN))
     return sorted(found.union(pairs.of(chosen, level=False)))
 
 
@@ -97,5 +104,13 @@ def _of(
     # Of what reaches no pod there is no more to say.
     dead = {(each.file, each.path) for each in found}
     found.update(each for each in pairs.of(chosen) if (each.file, each.path) not in dead)
-    found.update(jointly(policies, frozenset(chosen), MOST_LOOKS))
+    found.update(_groups(policies, chosen, MOST_STEPS if others else MOST_STEPS_OF_ALL))
     return sorted(found)
+
+
+def _groups(policies: Sequence[Policy], chosen: Sequence[Policy], steps: int) -> Iterator[Finding]:
+    """What is to be said of three and more."""
+    sure, some = list(required(policies)), frozenset(chosen)
+    yield from jointly(sure, some, MOST_LOOKS)
+    for overlap in overlapping(sure, some, MOST_STEPS, steps):
+        yield overlap.finding()

@@ -1,0 +1,171 @@
+"""Policies that merely overlap and together leave no node: told with a pod that they all match."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from tests.laws.world import CLUSTER, policy_set
+from tests.policy.together.test_jointly import AB, AC, BC, within
+from tests.policy.together.test_warnings import policies_of, policy, thorough, told
+from tests.policy.together.test_witness import arrival, excluded
+from webhook.admission.engine import decide
+from webhook.policy.together.overlapping import Overlap, overlapping
+from webhook.policy.together.required import required
+from webhook.policy.together.said import Policy
+from webhook.policy.together.warnings import of_policy
+
+Json = dict[str, Any]
+WORKERS, ML, VISION = (
+    {"roles": ["worker"]},
+    {"namespaces": ["ml-*"]},
+    {"podSelector": {"matchLabels": {"team": "vision"}}},
+)
+A = policy("a", match=WORKERS, requirements=AB)
+B = policy("b", match=ML, requirements=BC)
+C = policy("c", match=VISION, requirements=AC)
+LINE = (
+    "placementpolicies/c: warning: spec.requirements: leaves no node beside what policies 'a', 'b' "
+    "require: a pod that all of them match is rejected, such as one in namespace ml-, with "
+    "fairlead.dev/role=worker, team=vision"
+)
+
+
+def overlaps(ready: list[Policy], each: int = 10_000, most: int = 100_000) -> list[Overlap]:
+    """Those of all policies."""
+    return list(overlapping(list(required(ready)), frozenset(ready), each, most))
+
+
+def test_three_that_merely_overlap_are_told_with_a_pod() -> None:
+    """At the last of them, though each is for pods that the others are not for."""
+    (line,) = told(A, B, C)
+    assert line == LINE.replace("ml-,", "ml-x,")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"requirements": within("b", "c")},
+        {"requirements": AC, "enforcement": "Audit"},
+        {"requirements": AC, "rollout": {"namespaces": ["ml-*"]}},
+        {"overrides": AC},
+        {"requirements": AC, "match": {"roles": ["master"]}},
+        {"requirements": AC, "match": {"coordinator": True, "roles": ["worker"],
+                                       "frameworks": ["mpi"]}},
+        {"requirements": AC, "exclude": [{"namespaces": ["ml-*"]}]},
+        {"requirements": AC, "match": {"namespaces": ["web"]}},
+    ],
+)  # fmt: skip
+def test_nothing_is_told_where_no_such_pod_comes_to_be(other: Json) -> None:
+    """Somebody leaves a node, is not enforced for sure, or has pods apart from one of the others.
+
+    Nor where a pod is found for each two of them alone.
+    """
+    assert told(A, B, policy("c", **{"match": VISION, **other})) == []
+
+
+def test_what_holds_for_all_pods_of_one_is_told_as_that() -> None:
+    """Once, and of every pod: that says more."""
+    (line,) = told(policy("a", requirements=AB), policy("b", requirements=BC), C)
+    assert line.endswith("every pod that it matches is rejected")
+
+
+def test_two_that_contradict_need_no_third() -> None:
+    """Though a pod matches all of them."""
+    lines = told(policy("a", match=WORKERS, requirements=within("a")), B, C)
+    assert len(lines) == 1
+    assert "contradicts what policy 'a' requires" in lines[0]
+
+
+def test_four_that_leave_no_node_are_told() -> None:
+    """Of which no three do."""
+    crowd = [
+        policy(f"p{at}", match=match, requirements=within(*"abcd".replace(left_out, "")))
+        for at, (left_out, match) in enumerate(
+            zip("abcd", ({"kinds": ["job"]}, WORKERS, ML, VISION), strict=True)
+        )
+    ]
+    (overlap,) = overlaps(policies_of(crowd))
+    assert [each.name for each in overlap.policies] == ["p0", "p1", "p2", "p3"]
+    assert overlaps(policies_of(crowd[:3])) == []
+
+
+def test_who_writes_any_of_them_is_told_of_an_overlap() -> None:
+    """At the same policy, whichever it was."""
+    ready = policies_of([A, B, C, policy("d", requirements=within(*"abc"))])
+    for name in "abc":
+        (finding,) = of_policy(ready, name)
+        assert finding.file == "placementpolicies/c"
+    assert of_policy(ready, "d") == []
+
+
+def test_of_those_that_require_the_same_one_with_a_pod_is_named() -> None:
+    """Others of them may be for other pods."""
+    elsewhere = policy("b0", match={"namespaces": ["web"]}, requirements=BC)
+    (line,) = told(A, elsewhere, B, policy("c", match={**ML, **VISION}, requirements=AC))
+    assert "policies 'a', 'b' require" in line
+
+
+def test_no_more_steps_are_taken_than_somebody_waits_for() -> None:
+    """For one policy, and for all."""
+    ready = policies_of([A, B, C])
+    assert [len(overlaps(ready, each)) for each in (10, 200)] == [0, 1]
+    assert [len(overlaps(ready, 200, most)) for most in (10, 200)] == [0, 1]
+
+
+narrow = st.sampled_from(
+    [
+        {},
+        WORKERS,
+        ML,
+        VISION,
+        {"kinds": ["job", "service"]},
+        {"frameworks": ["jax"]},
+        {"replicaIndexes": [0, 1]},
+        {"coordinator": False},
+        {"coordinator": True},
+        {"resources": ["cpu", "nvidia.com/gpu"]},
+        {"volumes": ["nfs"], "namespaces": ["*-a", "web"]},
+        {"namespaceSelector": {"matchLabels": {"a": "1"}}},
+    ]
+)
+wanted = st.one_of(
+    *(st.sampled_from([AB, BC, AC]) for _ in range(4)),
+    st.lists(st.sampled_from("abcd"), min_size=3, max_size=3, unique=True).map(
+        lambda pools: within(*pools)
+    ),
+    st.sampled_from(
+        [
+            {"capacity": [{"class": "pool-b", "mode": "Constrain"}]},
+            {"capacity": [{"class": "pool-b", "mode": "Prevent"}]},
+            {"capacity": [{"class": "old", "mode": "Constrain"}]},
+            {"nodeSelector": {"zone": "c"}},
+            {"nodeSelector": {"kubernetes.io/os": "windows"}},
+        ]
+    ),
+)
+excludes = st.fixed_dictionaries({}, optional={"exclude": st.lists(excluded, max_size=1)})
+crowds = st.lists(st.tuples(narrow, wanted, excludes), min_size=4, max_size=6)
+
+
+@thorough
+@given(crowds)
+def test_the_pod_of_an_overlap_is_rejected_by_the_engine(crowd: list[Any]) -> None:
+    """All of the policies take part, and without any one of them it would be let in."""
+    documents = [
+        policy(f"p{at}", match=match, requirements=required_of_nodes, **more)
+        for at, (match, required_of_nodes, more) in enumerate(crowd)
+    ]
+    found = overlaps(policies_of(documents))
+    event(f"told: {bool(found)}")
+    for overlap in found:
+        named = {each.name for each in overlap.policies}
+        pod = arrival(overlap.pod)
+        decision = decide(pod, policy_set(documents), CLUSTER)
+        assert (decision.result, named <= set(decision.policies)) == ("rejected", True), overlap
+        for left_out in named:
+            few_of = [each for each in documents if each["metadata"]["name"] in named - {left_out}]
+            assert decide(pod, policy_set(few_of), CLUSTER).result != "rejected", overlap

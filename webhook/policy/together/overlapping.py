@@ -1,0 +1,179 @@
+"""Policies that merely overlap, of which no two contradict, and that together leave no node.
+
+Told where a pod is found that all of them match. Where one of them is for no other pods than all
+the others are, `jointly` tells it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from webhook.policy.findings import first_few
+from webhook.policy.together.shapes import narrowed, shapes
+from webhook.policy.together.witness import find
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from webhook.policy.findings import Finding
+    from webhook.policy.together.required import Required
+    from webhook.policy.together.said import Policy
+    from webhook.policy.together.shapes import Shape
+    from webhook.policy.together.witness import Witness
+
+_NAMED: Final = 3
+# Policies that are put together, and shapes of what they leave.
+_MOST: Final = 5
+_MOST_SHAPES: Final = 64
+# What it takes to look for a pod.
+_STEPS_OF_A_POD: Final = 50
+
+
+class Overlap(NamedTuple):
+    """Policies in their order that leave no node, none of which can be spared; a pod of theirs."""
+
+    policies: tuple[Policy, ...]
+    pod: Witness
+
+    def finding(self) -> Finding:
+        """What is to be said, at the last of them."""
+        *others, policy = self.policies
+        what = (
+            f"leaves no node beside what policies "
+            f"{first_few([repr(each.name) for each in others], _NAMED)} require: a pod that all of "
+            f"them match is rejected, such as one {self.pod}"
+        )
+        return policy.document.finding(("spec", "requirements"), what, "warning", about="overlap")
+
+
+class Effort:
+    """How much may still be done; one step takes some 5 µs."""
+
+    def __init__(self, most: int) -> None:
+        self.left = most
+
+    def spend(self, steps: int = 1) -> bool:
+        """Take so many steps; false if there are not as many left."""
+        self.left -= steps
+        return self.left >= 0
+
+
+def overlapping(
+    required: Sequence[Required], chosen: Collection[Policy], each: int, most: int
+) -> Iterator[Overlap]:
+    """What is to be said of policies, given in their order, for the sake of those chosen.
+
+    Of the policies at which it is said, once of each. At most `each` steps are taken for one that
+    is chosen, and `most` for all.
+    """
+    told: set[Policy] = set()
+    for policy in required:
+        if policy.policy in chosen and most > 0:
+            effort = Effort(min(each, most))
+            for overlap in _Search(policy, required, effort).overlaps():
+                if overlap.policies[-1] not in told:
+                    told.add(overlap.policies[-1])
+                    yield overlap
+            most -= each - effort.left
+
+
+class _Group(NamedTuple):
+    """Policies that require the same, and whose pods are not certain to be others than one's."""
+
+    conditions: Sequence[Sequence[Shape]]
+    members: Sequence[Policy]
+
+
+class _Search:
+    """Looks for what one policy leaves no node beside."""
+
+    def __init__(self, policy: Required, required: Sequence[Required], effort: Effort) -> None:
+        self._required = required
+        self._effort = effort
+        self._keys = policy.keys
+        self._mine = _Group(_conditions(policy), [policy.policy])
+
+    def overlaps(self) -> Iterator[Overlap]:
+        """Small ones first."""
+        first = self._left([self._mine])
+        if not first:
+            return
+        narrowing = [
+            (group, left)
+            for group in self._groups()
+            if (left := self._narrowed(first, group)) and left != first
+        ]
+        groups = [group for group, _ in narrowing]
+        level: list[tuple[tuple[int, ...], list[Shape]]] = [
+            ((at,), left) for at, (_, left) in enumerate(narrowing)
+        ]
+        for size in range(3, _MOST + 1):
+            longer: list[tuple[tuple[int, ...], list[Shape]]] = []
+            for chosen, shapes_left in level:
+                for at in range(chosen[-1] + 1, len(groups)):
+                    if self._effort.left <= 0:
+                        return
+                    left = self._narrowed(shapes_left, groups[at])
+                    if left == []:
+                        yield from self._told([self._mine, *(groups[i] for i in (*chosen, at))])
+                    elif left and left != shapes_left and size < _MOST:
+                        longer.append(((*chosen, at), left))
+            level = longer
+
+    def _groups(self) -> Iterator[_Group]:
+        """Those that limit labels which the policy limits, by what they require."""
+        (mine,) = self._mine.members
+        found: dict[bytes, list[Required]] = {}
+        for each in self._required:
+            if each.policy.mind != mine.mind and not self._keys.isdisjoint(each.keys):
+                found.setdefault(each.policy.mind, []).append(each)
+        for group in found.values():
+            if not self._effort.spend(1 + len(group)):
+                return
+            members = [each.policy for each in group if not each.policy.apart(mine)]
+            if members:
+                yield _Group(_conditions(group[0]), members)
+
+    def _left(self, groups: Sequence[_Group]) -> list[Shape] | None:
+        """What all of these leave a node to be; None if that takes too much to say."""
+        (start, *more), *others = (group.conditions for group in groups)
+        left: list[Shape] | None = list(start)
+        for each in (more, *others):
+            left = left and self._narrowed(left, _Group(each, ()))
+        return left
+
+    def _narrowed(self, left: list[Shape], group: _Group) -> list[Shape] | None:
+        """What is left under a group's conditions; None if that takes too much to say."""
+        for condition in group.conditions:
+            count = len(left) * len(condition)
+            if count > _MOST_SHAPES or not self._effort.spend(1 + count):
+                return None
+            left = narrowed(left, condition)
+        return left
+
+    def _told(self, groups: Sequence[_Group]) -> Iterator[Overlap]:
+        """One choice of policies that require this, and that a pod is found for."""
+        if any(self._left([g for g in groups if g is not each]) == [] for each in groups):
+            return  # one of them can be spared
+        for policies in itertools.product(*(group.members for group in groups)):
+            if not self._effort.spend():
+                return
+            pairs = itertools.combinations(policies[1:], 2)
+            if any(one.apart(two) for one, two in pairs) or _is_nested(policies):
+                continue
+            if not self._effort.spend(_STEPS_OF_A_POD):
+                return
+            pod = find(policies)
+            if pod is not None:
+                yield Overlap(tuple(sorted(policies, key=lambda each: each.order)), pod)
+                return
+
+
+def _conditions(required: Required) -> list[list[Shape]]:
+    return [shapes(terms) for terms in required.conditions]
+
+
+def _is_nested(policies: Sequence[Policy]) -> bool:
+    """Whether all the others are enforced for each pod of one."""
+    return any(all(other.outruns(each) for other in policies) for each in policies)
