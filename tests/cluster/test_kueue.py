@@ -17,7 +17,7 @@ from tests.cluster import checks, queues
 from tests.cluster.guards import guarded, until
 from tests.cluster.manifests import Json, pod
 from tests.cluster.queued import job, plain, served
-from tests.cluster.queues import GPU_TOLERATION, POOL, SYSTEM
+from tests.cluster.queues import GPU_TOLERATION, POOL, SYSTEM, URGENT
 from tests.cluster.rooms import NewNamespace, Room, is_stamped, stamp
 from tests.operators import kueue
 from tests.operators.built import Built
@@ -268,6 +268,28 @@ def test_the_guard_of_tolerations_lets_kueue_pass(
         seen = next(each for each in room.wait_for_pods(2) if each["metadata"]["name"] == "p")
     assert GPU_TOLERATION in seen["spec"]["tolerations"]
     assert seen["spec"]["nodeName"].startswith("gpu")
+
+
+def test_a_job_that_gave_way_starts_again_on_another_flavor(new_room: NewNamespace) -> None:
+    """Its template is its author's again in between, and nothing of the first flavor stays."""
+    room = new_room({"test": "kueue", **KEEPS})
+
+    def placed(name: str, selector: Json) -> list[Json]:
+        bound = [each for each in room.pods() if "nodeName" in each["spec"]]
+        own = [each["spec"] for each in bound if each["metadata"]["labels"]["job-name"] == name]
+        return [each for each in own if each.get("nodeSelector") == selector]
+
+    # None of both is to end before the other has moved.
+    room.create(job("one", pods=1000))
+    until("it runs on the first flavor", lambda: bool(placed("train", {POOL: "gpu"})))
+    room.create(job("one", name="more-important", priority=URGENT, pods=1000))
+    until("the other does", lambda: bool(placed("more-important", {POOL: "gpu"})))
+    second = {POOL: "on-demand", SYSTEM: "linux"}
+    until("it runs again on the second", lambda: bool(placed("train", second)))
+    again = placed("train", second)[0]
+    assert GPU_TOLERATION not in again["tolerations"]
+    assert again["nodeName"].startswith("on-demand")
+    room.kubectl("delete", "job", "--all", "--wait=false")
 
 
 def test_what_a_check_asks_for_stays_as_a_flavor_does(
