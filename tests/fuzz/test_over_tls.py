@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import ssl
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.admission.reviews import Answer, review
+from tests.admission.reviews import Answer, pod, review
 from tests.cli.served import Served, served
 from tests.fuzz.additions import Json
 from tests.fuzz.effort import BATCH, batches, fuzz
@@ -21,8 +22,9 @@ from tests.fuzz.mutations import Mutation, byte_mutations, damaged, encoded, mut
 from tests.fuzz.properties import Examiner
 from tests.fuzz.reviews import NAMESPACES, reviews
 from tests.fuzz.tally import Tally
-from tests.fuzz.world import FILES
+from tests.fuzz.world import EXCEPTIONS, FILES
 from tests.laws.strategies import one
+from webhook import names
 
 SHARE = 0.1  # of the cases in process
 
@@ -45,11 +47,12 @@ class Client:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The policies that ship, and the namespaces that the server is to know."""
+    """The policies that ship, exceptions, and the namespaces that the server is to know."""
     path = tmp_path_factory.mktemp("fuzz")
     (path / "policies").mkdir()
     for name, content in FILES.items():
         (path / "policies" / Path(name).name).write_bytes(content)
+    (path / "policies" / "exceptions.yaml").write_bytes(EXCEPTIONS)
     objects: list[Json] = [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
         for name, labels in NAMESPACES.items()
@@ -75,6 +78,29 @@ def server(folder: Path) -> Iterator[Served]:
 def examiner(server: Served, tally: Tally) -> Examiner:
     """Sends over one connection."""
     return Examiner("over TLS", Client(server).post, tally)
+
+
+def test_exceptions_are_served_with_the_policies(examiner: Examiner) -> None:
+    """One that is in force is in the stamp of the pods that pass, one that has ended in a warning.
+
+    So the tests below meet both.
+    """
+    debugged = pod(labels={names.RUN: "r", names.KIND: "job", "stage": "debug"})
+    answer = examiner.examine(encoded(review(debugged)))
+    assert set(exceptions_of(answer)) == {"everywhere"}
+    plain = examiner.examine(encoded(review()))
+    assert exceptions_of(plain) == {}
+    assert any("exception ended ended at 2020" in each for each in plain.response["warnings"])
+
+
+def exceptions_of(answer: Answer) -> Json:
+    """The exceptions in the stamp that the patch writes, with what each took away."""
+    (stamp,) = (
+        operation["value"] for operation in answer.patch if "annotations" in operation["path"]
+    )
+    written = stamp[names.PLACEMENT] if isinstance(stamp, dict) else stamp
+    found: Json = json.loads(written).get("exceptions", {})
+    return found
 
 
 @fuzz(SHARE * 0.3)
