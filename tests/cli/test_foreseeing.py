@@ -48,6 +48,15 @@ def test_a_flavor_may_yet_bring_what_a_taint_wants(kind: str) -> None:
     assert "pool=none matches none" in said(kind, QUEUED, pool="none")
 
 
+def test_a_cron_job_says_the_queue_of_its_jobs() -> None:
+    """In the labels that they will have."""
+    made = workload("Job", QUEUED, {}, "gpu")
+    jobs = {"metadata": made.pop("metadata"), "spec": made["spec"]}
+    cron = {"apiVersion": "batch/v1", "kind": "CronJob", "spec": {"jobTemplate": jobs}}
+    (pods,) = pods_of(cron)
+    assert pods.pod(0)["spec"]["schedulingGates"] == [{"name": names.KUEUE_ADMISSION_GATE}]
+
+
 def test_what_kueue_has_started_has_its_flavor() -> None:
     """Its tolerations are there by then."""
     assert said("Job", QUEUED, {names.KUEUE_PODSET: "main"}) == TAINTED

@@ -10,6 +10,7 @@ from webhook.controller.readings import typed
 from webhook.run.plan import plan
 from webhook.workloads.find import pod_templates
 from webhook.workloads.object import Object
+from webhook.workloads.template import at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -92,8 +93,9 @@ def pods_of(workload: dict[str, Any]) -> Sequence[Pods]:
         return _of_run(plan(typed(workload)))
     source = Object(_NO_FILE, workload)
     templates = pod_templates(source)
-    labels = source.metadata.get("labels")
-    if isinstance(labels, dict) and labels.get(names.KUEUE_QUEUE):
+    # The Jobs of a CronJob have the labels of its jobTemplate.
+    about = (at(workload, (*path, "metadata", "labels")) for path in ((), ("spec", "jobTemplate")))
+    if any(isinstance(labels, dict) and labels.get(names.KUEUE_QUEUE) for labels in about):
         return [_Queued(each) for each in templates]
     return templates
 
