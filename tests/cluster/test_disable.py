@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.cluster.manifests import pod
-from tests.cluster.rooms import is_stamped
+from tests.cluster.rooms import is_stamped, metric
 from tests.cluster.sites import NAMESPACE, Site, build
 from webhook import names
 from webhook.errors import InstallationError
@@ -41,7 +41,9 @@ def site(
         install_policy_api(plane.api)
         site = build(plane, Kubectl(kubectl_path, plane.kubeconfig), folder)
         lease = ("--lease-namespace", NAMESPACE)
-        start_controller(plane, options=(*lease, "--webhook-configuration", "fairlead"))
+        begun = start_controller(plane, options=(*lease, "--webhook-configuration", "fairlead"))
+        # It is ready before it leads.
+        eventually(lambda: metric(begun.health_port, "fairlead_leader") == 1)
         yield site
 
 

@@ -63,7 +63,7 @@ def test_a_run_is_deleted_when_its_time_to_live_is_over(run_room: Room) -> None:
         left = kubectl.json("get", "runs,pods,services")["items"]
         return not left
 
-    scene.room.kubectl("wait", "--for=delete", "run/brief", "--timeout=60s")
+    scene.room.kubectl("wait", "--for=delete", "run/brief", "--timeout=180s")
     while not gone():
         pass
 

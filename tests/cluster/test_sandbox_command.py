@@ -95,7 +95,7 @@ def test_up_status_and_down(sandbox: Command, cache: Path, kubectl_path: Path) -
     kubectl = Kubectl(kubectl_path, kubeconfig)
     assert len(kubectl("get", "nodes", "-o", "name").splitlines()) == 12
     kubectl.create(run_manifest("single"))
-    kubectl("wait", "--for=jsonpath={.status.phase}=Running", "run/single", "--timeout=60s")
+    kubectl("wait", "--for=jsonpath={.status.phase}=Running", "run/single", "--timeout=180s")
 
     again = sandbox("up")
     assert (again.returncode, again.stdout) == (0, up.stdout)
@@ -221,7 +221,7 @@ def test_policies_of_the_sandbox_s_own_are_judged_when_they_are_written(
     assert up.returncode == 0, up.stderr
     assert sandbox.status()["policies"] == "the cluster"
     kubectl = Kubectl(kubectl_path, cache / "sandboxes" / "default" / "kubeconfig", "default")
-    kubectl("wait", "--for=condition=Accepted", "placementpolicy/to-a-pool", "--timeout=60s")
+    kubectl("wait", "--for=condition=Accepted", "placementpolicy/to-a-pool", "--timeout=180s")
     kubectl("run", "placed", "--image=example.invalid/none", "--labels=fairlead.dev/run=one")
     placed = kubectl.json("get", "pod", "placed")
     assert placed["spec"]["nodeSelector"] == {"cloud.google.com/gke-nodepool": "on-demand"}
