@@ -53,6 +53,14 @@ def explained(files: Files, objects: str, *policies: str) -> dict[str, Any]:
     return first
 
 
+def test_what_objects_are_called_steers_no_terminal(files: Files) -> None:
+    """What `kubectl get -o yaml` prints may be anybody's, and has free texts beside names."""
+    odd = POD.replace("namespace: research", 'namespace: "n\\n::error::x\\e[31m"')
+    result = files.on(odd, policies=[POLICIES])
+    assert "in n ::error::x\\x1b[31m: placed" in result.stdout
+    assert "\x1b" not in result.output
+
+
 def test_an_explanation_reads_at_once(files: Files) -> None:
     """The whole of it for a plain pod: verdict, who it is, policies, fields, nodes."""
     nodes = files.folder / "nodes.yaml"

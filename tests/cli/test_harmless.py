@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from webhook.cli.harmless import harmless
+from webhook.cli.harmless import harmless, one_line
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,8 @@ def test_no_control_is_left() -> None:
     everything = "".join(map(chr, range(0x3000)))
     left = {each for each in harmless(everything) if unicodedata.category(each) == "Cc"}
     assert left == {"\n", "\t"}
+
+
+def test_one_line_is_one() -> None:
+    """A CI system takes a line that begins with two colons for a command."""
+    assert one_line("ml\r\n::error::no\u2028::\x1b[31m") == "ml ::error::no ::\\x1b[31m"

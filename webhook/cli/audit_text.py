@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from webhook.cli.harmless import harmless
+from webhook.cli.harmless import harmless, one_line
 from webhook.cli.layout import table, wrapped
 
 if TYPE_CHECKING:
@@ -22,10 +22,11 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
     if not rows:
         yield "No policy under Audit has matched a pod."
         return
+    # A pod was recorded before the API server looked at its name.
     cells = [
         (
-            _line(row.namespace),
-            _line(row.policy),
+            one_line(row.namespace),
+            one_line(row.policy),
             _red(row.rejects),
             str(row.changes),
             str(row.same),
@@ -37,8 +38,8 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
     for row in rows:
         if row.reasons:
             yield ""
-            pods = f" ({', '.join(map(_line, row.pods))})" if row.pods else ""
-            yield f"{_line(row.policy)} in {_line(row.namespace)}{pods}:"
+            pods = f" ({', '.join(map(one_line, row.pods))})" if row.pods else ""
+            yield f"{one_line(row.policy)} in {one_line(row.namespace)}{pods}:"
             for reason in row.reasons:
                 yield from (f"  {line}" for line in wrapped(harmless(reason), 2))
 
@@ -59,11 +60,6 @@ def document(rows: Sequence[Row]) -> dict[str, object]:
             for row in rows
         ]
     }
-
-
-def _line(text: str) -> str:
-    """What a log says, in one line. A pod was recorded before the API server looked at its name."""
-    return harmless(" ".join(text.split()))
 
 
 def _red(count: int) -> str:

@@ -12,6 +12,7 @@ import jsonpatch
 from webhook.admission.advice import warnings
 from webhook.admission.arrival import Arrival
 from webhook.admission.engine import decide
+from webhook.cli.harmless import one_line
 from webhook.errors import InvalidPod, UnreadableInput
 from webhook.policy.findings import path_text
 
@@ -61,7 +62,7 @@ class Replicas:
     def subject(self) -> str:
         """Who they are: `TFJob/mnist in research, worker × 3`."""
         title = f"{self.template.source.title} in {self.arrival.namespace}"
-        return f"{title}, {self.pods}" if self.pods else title
+        return one_line(f"{title}, {self.pods}" if self.pods else title)
 
     def patched(self) -> JsonObject:
         """The first pod with the patch applied."""

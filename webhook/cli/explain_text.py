@@ -9,6 +9,7 @@ import click
 
 from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli.explained import answers, audit_lines, surveys
+from webhook.cli.harmless import one_line
 from webhook.cli.layout import shortened, table, wrapped
 from webhook.cli.verdict import coloured, cure, verdict
 from webhook.workloads.template import ranges
@@ -85,7 +86,7 @@ def head(replicas: Replicas) -> list[list[str]]:
     place = template.source.place(template.path)
     if not template.is_pod:
         place += f" ({template.labels_path.removesuffix('.metadata.labels')})"
-    rows = [["from", place]]
+    rows = [["from", one_line(place)]]
     identity = decision.identity
     if identity is None:
         rows.append(["cure", cure(template)])
@@ -99,7 +100,8 @@ def head(replicas: Replicas) -> list[list[str]]:
             "coordinator": "yes" if identity.coordinator else "no",
             "marked-by": identity.source,
         }
-        rows.append(["identity", " ".join(f"{key}={value}" for key, value in told.items())])
+        said = " ".join(f"{key}={value}" for key, value in told.items())
+        rows.append(["identity", one_line(said)])
     if decision.result == "rejected":
         rows.append(["because", decision.reason.removeprefix("fairlead: ")])
     return rows

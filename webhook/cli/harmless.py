@@ -19,3 +19,12 @@ _STEERING: Final = re.compile(
 def harmless(text: str) -> str:
     r"""The text with each such character as its escape, such as \x1b. Lines stay lines."""
     return _STEERING.sub(lambda found: ascii(found[0])[1:-1], text.replace("\r\n", "\n"))
+
+
+def one_line(text: str) -> str:
+    """The same in one line: what stands at the beginning of another means something to CI systems.
+
+    >>> one_line("ml\\n::error::no")
+    'ml ::error::no'
+    """
+    return harmless(" ".join(text.split()))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from webhook.admission.arrival import Cluster
 from webhook.cli.cluster_file import read_cluster_file
+from webhook.cli.harmless import one_line
 from webhook.cli.objects import counted, read_objects
 from webhook.errors import UnreadableInput
 from webhook.placement import nodes as nodes_of
@@ -86,7 +87,7 @@ def unknown_namespaces(
         return []
     who = f"polic{'y' if len(asking) == 1 else 'ies'} {', '.join(asking)}"
     return [
-        f"the labels of namespace {name} are not known, and {who} asks for them: "
+        f"the labels of namespace {one_line(name)} are not known, and {who} asks for them: "
         f"give its Namespace with {option}"
         for name in dict.fromkeys(used)
         if name not in known

@@ -72,6 +72,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
     return Folder(tmp_path)
 
 
+def test_what_objects_are_called_begins_no_line(folder: Folder) -> None:
+    """Whoever opens a pull request writes its objects, and a line may be a command to its CI."""
+    folder.write("old/p.yaml", SELECTING)
+    folder.write("new/p.yaml", f"{SELECTING}---\n{REJECTED}")
+    odd = ARM.replace("namespace: research", 'namespace: "n\\n::error::x\\e[31m"')
+    assert odd != ARM
+    result = folder.on(odd)
+    assert "1 pod in n ::error::x\\x1b[31m: Pod/arm" in result.stdout
+    assert "the labels of namespace n ::error::x\\x1b[31m are not known" in result.stderr
+    lines = result.output.splitlines()
+    assert not [line for line in lines if line.startswith("::") or "\x1b" in line]
+
+
 def test_the_answer_reads_at_once(folder: Folder) -> None:
     """What is compared, the sum, the sums by namespace and policy, and every kind of change."""
     folder.write("new/more.yaml", REJECTED)

@@ -59,7 +59,8 @@ def lines(outcome: Outcome) -> Iterator[str]:
 
 
 def _change(change: Change) -> Iterator[str]:
-    who = f"{words.pods(change.count)} in {change.namespace}: {words.subjects(change, _NAMED)}"
+    pods = f"{words.pods(change.count)} in {words.cut(change.namespace)}"
+    who = f"{pods}: {words.subjects(change, _NAMED)}"
     first, *more = wrapped(who, 4)
     yield f"  {first}"
     yield from (f"    {line}" for line in more)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from webhook.admission.stamp import HASH_LENGTH
-from webhook.cli.harmless import harmless
+from webhook.cli.harmless import one_line
 from webhook.cli.layout import shortened
 from webhook.comparison.difference import KINDS
 from webhook.workloads.template import described
@@ -43,7 +43,7 @@ class Outcome:
 
 def cut(text: str, most: int = _LONG) -> str:
     """The text in one line that does no harm, no longer than that."""
-    line = harmless(" ".join(text.split()))
+    line = one_line(text)
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
@@ -142,7 +142,7 @@ def table(report: Report) -> tuple[list[str], list[list[str]]]:
     kinds = [kind for kind in KINDS if report.counts[kind]]
     head = ["namespace", "policy", *(TITLES[kind] for kind in kinds)]
     rows = [
-        [row.namespace, row.policy or "-", *(f"{row.counts[kind]:,}" for kind in kinds)]
+        [cut(row.namespace), row.policy or "-", *(f"{row.counts[kind]:,}" for kind in kinds)]
         for row in report.rows
     ]
     return head, rows
