@@ -42,7 +42,8 @@ _POOLS: Final = ("experiments", "builds", "notebooks", "services")
 def manifests(count: int, kinds: int, by: str = "placement") -> list[Json]:
     """Pods of as many runs as there are pods; `kinds` of them differ by their own placement.
 
-    Or, with `label`, by a label that policies select by: who matches is then found for each kind.
+    Or, with `label`, by values that no policy names of a label that policies select by; or, with
+    `named`, by which of a thousand policies match: each kind meets another combination.
     """
     model = pods.manifest(_BYTES)
     found = []
@@ -50,8 +51,12 @@ def manifests(count: int, kinds: int, by: str = "placement") -> list[Json]:
         pod = copy.deepcopy(model)
         pod["metadata"] |= {"name": f"p-{at}", "namespace": NAMESPACE}
         pod["metadata"]["labels"] = {**model["metadata"]["labels"], names.RUN: f"run-{at}"}
+        labels = pod["metadata"]["labels"]
         if at % kinds and by == "label":
-            pod["metadata"]["labels"]["project"] = f"shard-{at % kinds}"
+            labels["project"] = f"shard-{at % kinds}"
+        elif at % kinds and by == "named":
+            hundreds, rest = divmod(at % kinds, 100)
+            labels |= {"project": f"project-{rest}8", f"legacy-{hundreds}9": ""}
         elif at % kinds:
             pod["spec"]["nodeSelector"] = {"shard": str(at % kinds)}
         found.append(pod)
@@ -141,7 +146,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pods", type=int, default=10_000)
     parser.add_argument("--nodes", type=int, default=500)
-    parser.add_argument("--by", choices=("placement", "label"), default="placement")
+    parser.add_argument("--by", choices=("placement", "label", "named"), default="placement")
     options = parser.parse_args()
     print(f"{options.pods} pods of {_BYTES} bytes, kinds by {options.by}, {options.nodes} nodes")
     print(

@@ -82,7 +82,7 @@ _OTHER_MATCHES: tuple[Callable[[int], Json], ...] = (
         },
         "volumes": ["persistentVolumeClaim"],
     },
-    # Nothing in it that an index could know: it is a candidate for every pod of its kind.
+    # No value that an index could know, but only that the label must be there.
     lambda n: {
         "kinds": ["experiment"],
         "podSelector": {"matchExpressions": [{"key": f"legacy-{n}", "operator": "Exists"}]},

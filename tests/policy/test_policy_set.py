@@ -26,7 +26,11 @@ selectors = st.fixed_dictionaries(
     optional={
         "matchLabels": st.dictionaries(words, words, min_size=1, max_size=2),
         "matchExpressions": st.lists(
-            st.builds(lambda k, o: {"key": k, "operator": o}, words, st.sampled_from(["Exists"]))
+            st.builds(
+                lambda k, o: {"key": k, "operator": o},
+                words,
+                st.sampled_from(["Exists", "DoesNotExist"]),
+            )
             | st.builds(
                 lambda k, o, v: {"key": k, "operator": o, "values": v},
                 words,

@@ -83,7 +83,7 @@ def test_keys_are_all_labels_that_are_read() -> None:
 
 
 def test_required_pairs_are_the_labels_without_which_nothing_matches() -> None:
-    """An index may rest on matchLabels and In, and on nothing else."""
+    """Those of matchLabels and In, and no others."""
     chosen = selector(
         {
             "matchLabels": {"a": "1"},
@@ -96,6 +96,22 @@ def test_required_pairs_are_the_labels_without_which_nothing_matches() -> None:
     )
 
     assert chosen.required_pairs == (("a", ("1",)), ("b", ("x", "y")))
+
+
+def test_what_is_tested_of_a_label_is_each_value_named_or_that_it_is_there() -> None:
+    """Other values are one like the other, and to In and NotIn like none at all."""
+    chosen = selector(
+        {
+            "matchLabels": {"a": "1"},
+            "matchExpressions": [
+                {"key": "a", "operator": "NotIn", "values": ["x", "y"]},
+                {"key": "b", "operator": "Exists"},
+                {"key": "c", "operator": "DoesNotExist"},
+            ],
+        }
+    )
+
+    assert chosen.tested == {("a", "1"), ("a", "x"), ("a", "y"), ("b", None), ("c", None)}
 
 
 def test_equal_selectors_are_equal() -> None:

@@ -7,7 +7,8 @@ which then are tried in full. The cost grows with the dimensions, not with the p
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.policy.conditions import globs, is_glob
 from webhook.policy.selectors import compile_selector
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from webhook.placement.schema.selectors import LabelSelector
     from webhook.policy.match_model import Match
+    from webhook.policy.selectors import Condition
     from webhook.policy.subject import Subject
 
 # Namespaces whose globs have been tried; a cluster has fewer, and a forger gains nothing.
@@ -47,30 +49,73 @@ class Table:
         return mask
 
 
+class _Key(NamedTuple):
+    """What one label key decides: the policies that it makes possible, and those that it rules out.
+
+    Each by the values that selectors name; `other` is for any other value, if the key is there.
+    """
+
+    by_value: dict[str, tuple[int, int]]
+    other: tuple[int, int]
+
+
 class LabelTable:
-    """The dimension of a label selector, told by one label that it cannot do without."""
+    """The dimension of a label selector.
+
+    A selector is entered by one label that it cannot do without, and ruled out by each that it
+    cannot do with. Only what needs several labels at once is left to be tried.
+    """
 
     def __init__(self, selectors: Iterable[LabelSelector | None]) -> None:
         self.open = 0
-        self.by_key: dict[str, dict[str, int]] = {}
+        entered: dict[str, dict[str | None, int]] = {}
+        ruled_out: dict[str, dict[str | None, int]] = {}
         for bit, selector in enumerate(selectors):
-            pairs = () if selector is None else compile_selector(selector).required_pairs
-            if not pairs:
+            conditions = compile_selector(selector).conditions if selector else ()
+            needed = []
+            for each in conditions:
+                if each.operator in ("In", "Exists"):
+                    needed.append(each)
+                else:
+                    _enter(ruled_out, each, 1 << bit)
+            if needed:
+                # The fewest values tell the most.
+                fewest = min(needed, key=lambda each: len(each.values) or math.inf)
+                _enter(entered, fewest, 1 << bit)
+            else:
                 self.open |= 1 << bit
-                continue
-            # The fewest values tell the most.
-            key, values = min(pairs, key=lambda pair: len(pair[1]))
-            table = self.by_key.setdefault(key, {})
-            for value in values:
-                table[value] = table.get(value, 0) | 1 << bit
+        self._by_key = {
+            key: _key(entered.get(key, {}), ruled_out.get(key, {}))
+            for key in {**entered, **ruled_out}
+        }
 
     def possible(self, labels: Mapping[str, str]) -> int:
         """The policies possible for these labels."""
-        mask = self.open
-        if self.by_key:
-            for key in self.by_key.keys() & labels.keys():
-                mask |= self.by_key[key].get(labels[key], 0)
-        return mask
+        mask, ruled_out = self.open, 0
+        if self._by_key:
+            for key in self._by_key.keys() & labels.keys():
+                by_value, other = self._by_key[key]
+                possible, out = by_value.get(labels[key], other)
+                mask |= possible
+                ruled_out |= out
+        return mask & ~ruled_out
+
+
+def _enter(table: dict[str, dict[str | None, int]], condition: Condition, bit: int) -> None:
+    """Note the policy's bit for each value that the condition names; None is any value."""
+    by_value = table.setdefault(condition.key, {})
+    for value in condition.values or (None,):
+        by_value[value] = by_value.get(value, 0) | bit
+
+
+def _key(entered: Mapping[str | None, int], ruled_out: Mapping[str | None, int]) -> _Key:
+    possible, out = entered.get(None, 0), ruled_out.get(None, 0)
+    by_value = {
+        value: (possible | entered.get(value, 0), out | ruled_out.get(value, 0))
+        for value in (*entered, *ruled_out)
+        if value is not None
+    }
+    return _Key(by_value, (possible, out))
 
 
 class Index:

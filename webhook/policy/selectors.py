@@ -85,7 +85,7 @@ class Selector:
 
     @property
     def required_pairs(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Keys that must be there, each with the values that it may have: for an index."""
+        """Keys that must be there, each with the values that it may have."""
         return tuple(
             (condition.key, condition.values)
             for condition in self.conditions
