@@ -46,7 +46,10 @@ class Unready:
 
     def mend(self) -> None:
         """Give it policies without an error."""
-        (self.running.policies / "policies.yaml").write_text(GOOD)
+        fresh = self.running.policies / "fresh"
+        fresh.write_text(GOOD)
+        # At once: a file that is cut and not yet written is a set of no policies.
+        fresh.rename(self.running.policies / "policies.yaml")
 
 
 @pytest.fixture
@@ -124,9 +127,9 @@ def test_with_ignore_the_pod_is_created_as_it_came(
     unready.register("Ignore", room.name)
     done = created_once_registered(room, unready, "p")
     assert done.returncode == 0
-    last = room.pods()[-1]
-    assert not is_stamped(last)
-    (annotations,) = room.audited(last["metadata"]["name"])
+    name = done.stdout.split()[0].removeprefix("pod/")
+    assert not is_stamped(room.kubectl.json("get", "pod", name))
+    (annotations,) = room.audited(name)
     assert any(key.startswith("failed-open.mutation.webhook") for key in annotations)
 
 
