@@ -85,6 +85,19 @@ def test_what_objects_are_called_begins_no_line(folder: Folder) -> None:
     assert not [line for line in lines if line.startswith("::") or "\x1b" in line]
 
 
+def test_numbers_are_of_any_size(folder: Folder) -> None:
+    """They are a file's: a sum is told, and what the API server would refuse is named."""
+    job = TF_JOB.replace("replicas: 3", f"replicas: {10**30}")
+    assert job != TF_JOB
+    assert folder.told(job)["pods"]["total"] == 10**30
+    run = RUN.replace(
+        "  kind: experiment", f"  kind: experiment\n  activeDeadlineSeconds: {10**30}"
+    )
+    result = folder.on(run)
+    assert result.exit_code == 2
+    assert f"spec.activeDeadlineSeconds: {10**30} is too large" in result.stderr
+
+
 def test_the_answer_reads_at_once(folder: Folder) -> None:
     """What is compared, the sum, the sums by namespace and policy, and every kind of change."""
     folder.write("new/more.yaml", REJECTED)

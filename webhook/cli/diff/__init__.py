@@ -184,13 +184,20 @@ def _notes(gathered: Gathered) -> None:
 
 
 def _print(outcome: Outcome, output: str) -> None:
+    import json
+
     import orjson
 
     from webhook.cli.diff import document, markdown, text
 
     if output == "json":
         found = document.document(outcome)
-        click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
+        try:
+            printed = orjson.dumps(found, option=orjson.OPT_INDENT_2).decode()
+        except orjson.JSONEncodeError:
+            # Files may ask for more pods than an integer of 64 bits can count.
+            printed = json.dumps(found, indent=2)
+        click.echo(printed)
     elif output == "markdown":
         click.echo(markdown.document(outcome), nl=False)
     else:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.controller.readings import read
-from webhook.controller.stored_run import store
+from webhook.controller.readings import typed
 from webhook.run.nulls import without_nulls
 from webhook.run.plan import plan
 
@@ -23,7 +22,8 @@ def plan_of(raw: JsonObject, namespace: str) -> Plan:
     Raises InvalidRun with everything that is wrong with it.
     """
     own = raw.get("metadata")
-    known = {key: value for key, value in own.items() if value} if isinstance(own, dict) else {}
+    members = own.items() if isinstance(own, dict) else ()
+    known = {key: value for key, value in members if value and key != "managedFields"}
     metadata = {**_UNSTORED, "namespace": namespace, **known}
     metadata.setdefault("name", f"{metadata.get('generateName', 'run-')}xxxxx")
-    return plan(read(store(without_nulls({**raw, "metadata": metadata}))))
+    return plan(typed(without_nulls({**raw, "metadata": metadata})))
