@@ -109,6 +109,15 @@ def test_of_those_that_require_the_same_one_with_a_pod_is_named() -> None:
     assert "policies 'a', 'b' require" in line
 
 
+def test_of_many_that_require_the_same_a_few_are_tried() -> None:
+    """They do not keep the others from being looked at."""
+    alike = [
+        policy(f"b{at}", match={"podSelector": {"matchLabels": {f"l{at}": "x"}}}, requirements=BC)
+        for at in range(60)
+    ]
+    assert len(overlaps(policies_of([A, *alike, C]), 150)) == 1
+
+
 def test_no_more_steps_are_taken_than_somebody_waits_for() -> None:
     """For one policy, and for all."""
     ready = policies_of([A, B, C])

@@ -26,6 +26,9 @@ _NAMED: Final = 3
 # Policies that are put together, and shapes of what they leave.
 _MOST: Final = 5
 _MOST_SHAPES: Final = 64
+# Of policies that require the same: how many are tried, and asked whether they are to be.
+_MOST_ALIKE: Final = 4
+_MOST_ASKED: Final = 100
 # What it takes to look for a pod.
 _STEPS_OF_A_POD: Final = 50
 
@@ -129,9 +132,10 @@ class _Search:
             if each.policy.mind != mine.mind and not self._keys.isdisjoint(each.keys):
                 found.setdefault(each.policy.mind, []).append(each)
         for group in found.values():
-            if not self._effort.spend(1 + len(group)):
-                return
-            members = [each.policy for each in group if not each.policy.apart(mine)]
+            # Of many that require the same, a few are tried.
+            tried = (each.policy for each in group[:_MOST_ASKED] if self._effort.spend())
+            beside = (each for each in tried if not each.apart(mine))
+            members = list(itertools.islice(beside, _MOST_ALIKE))
             if members:
                 yield _Group(_conditions(group[0]), members)
 

@@ -28,7 +28,7 @@ MOST_LOOKS: Final = 50_000
 # Steps by which three and more are looked for that merely overlap: for one policy, for several
 # while somebody waits, and for a whole set. Each takes some 5 µs.
 MOST_STEPS: Final = 500
-MOST_STEPS_WRITTEN: Final = 4_000
+MOST_STEPS_WRITTEN: Final = 2_000
 MOST_STEPS_OF_ALL: Final = 40_000
 
 
