@@ -26,6 +26,8 @@ pytest_plugins = ["tests.cluster.run_fixtures"]
 
 # Short, so that a new leader need not be waited for.
 ELECTION = ("--lease-duration", "3", "--renew-deadline", "2", "--retry-period", "0.3")
+# Long enough for a leader that the machine has no time for now and then.
+CALM = ("--lease-duration", "9", "--renew-deadline", "7", "--retry-period", "0.3")
 ALONE = ("--no-leader-election",)
 HUNDRED = {"master": {}, "worker": {"count": 99}}
 
@@ -150,7 +152,7 @@ def test_of_two_controllers_one_leads_and_the_other_takes_over(
     room: Room, start: Callable[..., SandboxController]
 ) -> None:
     """A follower is ready too, writes nothing, and goes on where a killed leader was cut off."""
-    controllers = {name: start(name, *ELECTION) for name in ("one", "two")}
+    controllers = {name: start(name, *CALM) for name in ("one", "two")}
 
     def leaders() -> list[str]:
         return [
@@ -196,7 +198,7 @@ def test_a_leader_that_is_told_to_stop_gives_the_lease_back(
     room: Room, start: Callable[..., SandboxController]
 ) -> None:
     """The next one need not wait until it expires."""
-    patient = ("--lease-duration", "3600", "--renew-deadline", "2", "--retry-period", "0.3")
+    patient = ("--lease-duration", "3600", "--renew-deadline", "600", "--retry-period", "0.3")
     first = start("first", *patient)
     scene = play(room, "handed", framework="jax", replicas={"worker": {"count": 2}})
     scene.until_running("worker-0", "worker-1")
