@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-import re
 import time
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Protocol, TypeA
 from webhook.errors import ClusterError
 from webhook.kube.paces import Paces
 from webhook.kube.v1_event import event
+from webhook.placement.schema.syntax import is_subdomain
 from webhook.recent import Recent
 
 if TYPE_CHECKING:
@@ -35,9 +35,7 @@ REMEMBERED: Final = 4096
 BURST: Final = 50
 EVERY: Final = 10.0
 _HOUR: Final = 3600
-# What a name may be made of, and how much of an owner's goes into an Event's.
-_PART: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_NAME: Final = re.compile(rf"{_PART}(\.{_PART})*")
+# How much of an owner's name goes into an Event's.
 _LONGEST_NAME: Final = 200
 
 
@@ -131,7 +129,7 @@ def event_name(notice: Notice, when: datetime) -> str:
     digest = hashlib.sha256(told.encode("utf-8", "backslashreplace")).hexdigest()[:16]
     owner = notice.owner.name[:_LONGEST_NAME].rstrip("-.")
     # Some kinds may be called what no Event can be.
-    return f"{owner if _NAME.fullmatch(owner) else 'workload'}.{digest}"
+    return f"{owner if is_subdomain(owner) else 'workload'}.{digest}"
 
 
 def _event(name: str, notice: Notice, when: datetime) -> dict[str, Any]:

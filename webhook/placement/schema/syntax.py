@@ -43,6 +43,11 @@ def is_subdomain(text: str) -> bool:
     return len(text) <= MAX_SUBDOMAIN and _subdomain.fullmatch(text) is not None
 
 
+def is_dns_label(text: str) -> bool:
+    """Whether `text` is a DNS-1123 label, as a namespace's name is."""
+    return len(text) <= MAX_NAME and _dns_label.fullmatch(text) is not None
+
+
 def qualified_name_fault(text: str) -> str:
     """Why `text` is no qualified name (`name` or `prefix/name`); empty if it is one."""
     prefix, slash, name = text.rpartition("/")
@@ -95,7 +100,7 @@ def _subdomain_fault(text: str) -> str:
 
 
 def _dns_label_fault(text: str) -> str:
-    if len(text) <= MAX_NAME and _dns_label.fullmatch(text):
+    if is_dns_label(text):
         return ""
     return (
         f"it must be 1 to {MAX_NAME} lower-case letters, digits or '-', "

@@ -105,7 +105,7 @@ class _Search:
         narrowing = [
             (group, left)
             for group in self._groups()
-            if (left := self._narrowed(first, group)) and left != first
+            if (left := self._narrowed(first, group.conditions)) and left != first
         ]
         groups = [group for group, _ in narrowing]
         level: list[tuple[tuple[int, ...], list[Shape]]] = [
@@ -117,7 +117,7 @@ class _Search:
                 for at in range(chosen[-1] + 1, len(groups)):
                     if self._effort.left <= 0:
                         return
-                    left = self._narrowed(shapes_left, groups[at])
+                    left = self._narrowed(shapes_left, groups[at].conditions)
                     if left == []:
                         yield from self._told([self._mine, *(groups[i] for i in (*chosen, at))])
                     elif left and left != shapes_left and size < _MOST:
@@ -144,12 +144,14 @@ class _Search:
         (start, *more), *others = (group.conditions for group in groups)
         left: list[Shape] | None = list(start)
         for each in (more, *others):
-            left = left and self._narrowed(left, _Group(each, ()))
+            left = left and self._narrowed(left, each)
         return left
 
-    def _narrowed(self, left: list[Shape], group: _Group) -> list[Shape] | None:
-        """What is left under a group's conditions; None if that takes too much to say."""
-        for condition in group.conditions:
+    def _narrowed(
+        self, left: list[Shape], conditions: Sequence[Sequence[Shape]]
+    ) -> list[Shape] | None:
+        """What is left under these conditions; None if that takes too much to say."""
+        for condition in conditions:
             count = len(left) * len(condition)
             if count > _MOST_SHAPES or not self._effort.spend(1 + count):
                 return None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook import names
 from webhook.identity import identify
 from webhook.interception import EXCLUDED_NAMESPACES
 from webhook.placement import label_values
+from webhook.placement.schema.syntax import is_dns_label
 from webhook.policy import conditions
 from webhook.policy.findings import first_few
 from webhook.policy.match_model import Match
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from webhook.policy.together.said import Policy
 
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
-# A DNS label.
-_NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 _USUAL_NAMES: Final = ("default", "example", "other")
 # What is tried: names of a namespace for one pod, and pods for one question.
 _MOST_NAMES: Final = 100
@@ -167,7 +165,7 @@ def _namespace(wanted: Wanted) -> str | None:
     others = conditions.globs(wanted.other_spaces) if wanted.other_spaces else None
     for name in itertools.islice(_names(wanted), _MOST_NAMES):
         if (
-            _NAMESPACE.fullmatch(name)
+            is_dns_label(name)
             and name not in EXCLUDED_NAMESPACES
             and all(pattern.match(name) for pattern in patterns)
             and not (others and others.match(name))
