@@ -10,7 +10,7 @@ from tests.bench import gangs, kubelet
 from tests.bench.pod_watch import PodWatch
 from tests.bench.reviews import NAMESPACE
 from tests.bench.runs_arena import RunsArena
-from webhook.run.backoff import FIRST
+from webhook.backoff import RESTART_DELAYS
 
 _LABEL: Final = "replaced"
 # Seconds between two failures, so that each finds the controller at rest.
@@ -37,7 +37,7 @@ def measure(arena: RunsArena, count: int, say: Callable[[str], None]) -> list[fl
                 kubelet.say(connection, pod, kubelet.ended(1))
                 time.sleep(_BETWEEN)
             created = {one.name: one.at for one in watch.created(count)}
-    beyond = [(created[pod] - failed[pod] - FIRST) * 1000 for pod in failed]
+    beyond = [(created[pod] - failed[pod] - RESTART_DELAYS.first) * 1000 for pod in failed]
     say(f"ms beyond the backoff: {sorted(round(one) for one in beyond)}")
     arena.clear_runs(runs, _LABEL)
     return beyond

@@ -87,6 +87,15 @@ def test_a_holder_must_give_up_before_another_may_begin() -> None:
     assert "--retry-period < --renew-deadline < --lease-duration" in result.output
 
 
+def test_the_first_restart_backoff_may_not_exceed_the_longest() -> None:
+    """Both values are named, and the order that is wanted."""
+    options = ["--restart-backoff-first", "20", "--restart-backoff-longest", "5"]
+    result = CliRunner().invoke(command, options)
+    assert result.exit_code == 2
+    for fact in ("--restart-backoff-first 20", "--restart-backoff-longest 5", "first <= longest"):
+        assert fact in " ".join(result.output.split())
+
+
 def test_an_address_of_a_replica_has_a_host_and_a_port() -> None:
     """Anything else is refused before anything is done."""
     result = CliRunner().invoke(command, ["--webhook-replica", "8081"])

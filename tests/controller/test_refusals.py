@@ -7,7 +7,8 @@ from random import Random
 import pytest
 
 from tests.controller.runs import raw_pod, refused
-from webhook.controller.refusals import FIRST, LONGEST, Refusals, name_taken, refusal
+from webhook.backoff import CREATION_DELAYS
+from webhook.controller.refusals import Refusals, name_taken, refusal
 from webhook.run.observed import Refusal
 
 QUOTA = 'pods "a" is forbidden: exceeded quota: small, requested: pods=1, used: pods=2'
@@ -60,7 +61,7 @@ def test_a_refusal_holds_back_all_creations_of_its_run_and_of_no_other() -> None
     """What meets one pod would meet the next."""
     clocked = Clocked()
     assert clocked.refusals.note("u", [], [Refusal("a", "QuotaExceeded", QUOTA)])
-    assert 0 < clocked.refusals.pause("u", "b") <= FIRST * 1.5
+    assert 0 < clocked.refusals.pause("u", "b") <= CREATION_DELAYS.first * 1.5
     assert clocked.refusals.pause("other", "a") == 0.0
     assert [one.name for one in clocked.refusals.of("u")] == ["a"]
 
@@ -83,11 +84,14 @@ def test_pauses_grow_up_to_a_minute_and_begin_anew_after_a_success() -> None:
         pauses.append(clocked.refusals.pause("u", "a"))
         clocked.now += pauses[-1]
         assert clocked.refusals.pause("u", "a") == 0.0
-    assert pauses[0] <= FIRST * 1.5
-    assert all(LONGEST * 0.5 <= pause <= LONGEST * 1.5 for pause in pauses[-3:])
+    assert pauses[0] <= CREATION_DELAYS.first * 1.5
+    assert all(
+        CREATION_DELAYS.longest * 0.5 <= pause <= CREATION_DELAYS.longest * 1.5
+        for pause in pauses[-3:]
+    )
     assert clocked.refusals.note("u", ["a"], [])
     clocked.refusals.note("u", [], [Refusal("a", "QuotaExceeded", QUOTA)])
-    assert clocked.refusals.pause("u", "a") <= FIRST * 1.5
+    assert clocked.refusals.pause("u", "a") <= CREATION_DELAYS.first * 1.5
 
 
 def test_refusals_of_one_moment_are_one_pause() -> None:
@@ -95,7 +99,7 @@ def test_refusals_of_one_moment_are_one_pause() -> None:
     clocked = Clocked()
     many = [Refusal(f"p{index}", "QuotaExceeded", QUOTA) for index in range(30)]
     clocked.refusals.note("u", [], many)
-    assert clocked.refusals.pause("u", "p0") <= FIRST * 1.5
+    assert clocked.refusals.pause("u", "p0") <= CREATION_DELAYS.first * 1.5
     assert len(clocked.refusals.of("u")) == 30
 
 
@@ -104,7 +108,7 @@ def test_the_same_refusal_again_is_no_news() -> None:
     clocked = Clocked()
     one = Refusal("a", "QuotaExceeded", QUOTA)
     assert clocked.refusals.note("u", [], [one])
-    clocked.now += LONGEST
+    clocked.now += CREATION_DELAYS.longest
     assert not clocked.refusals.note("u", [], [one])
     assert not clocked.refusals.note("other", ["b"], [])
 

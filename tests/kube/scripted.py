@@ -9,7 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from tests.kube.fake_api import Answer, FakeApi, Request, client_of, fake_api
-from webhook.kube.backoff import LONGEST
+from webhook.backoff import WATCH_DELAYS, Delays
 from webhook.kube.cache import Cache
 from webhook.kube.reflector import Reflector
 
@@ -87,7 +87,7 @@ async def stage(
     lists: list[Callable[[Answer], Awaitable[None]]],
     watches: list[Callable[[Answer], Awaitable[None]]],
     silence: float = 30.0,
-    longest: float = LONGEST,
+    delays: Delays = WATCH_DELAYS,
     pauses: int = 100,
 ) -> AsyncIterator[Stage]:
     """Run a reflector against the script; after `pauses` pauses it sleeps for good."""
@@ -114,7 +114,7 @@ async def stage(
             "/things",
             cache,
             silence=silence,
-            longest=longest,
+            delays=delays,
             clock=lambda: played.now,
             sleep=sleep,
             random=Random(1),

@@ -9,6 +9,7 @@ import pytest
 
 from tests.kube.fake_api import Answer, until
 from tests.kube.scripted import events, listing, refused, stage, thing
+from webhook.backoff import WATCH_DELAYS, Delays
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -226,7 +227,9 @@ def test_pauses_grow_no_longer_than_they_may(tmp_path: Path) -> None:
 
     async def run() -> None:
         lists = [refused(404, "NotFound") for _ in range(8)]
-        async with stage(tmp_path, lists=lists, watches=[], longest=5.0, pauses=8) as played:
+        async with stage(
+            tmp_path, lists=lists, watches=[], delays=Delays(WATCH_DELAYS.first, 5.0), pauses=8
+        ) as played:
             await until(lambda: len(played.pauses) == 8)
             assert max(played.pauses) <= 7.5
 

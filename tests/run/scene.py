@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.run.runs import UID, a_run, containers, spec_of
+from webhook.backoff import RESTART_DELAYS, Delays
 from webhook.run.actions import (
     Action,
     Announcement,
@@ -17,6 +18,7 @@ from webhook.run.actions import (
     DeleteDeployment,
     DeletePod,
     DeleteRun,
+    Outcome,
     ScaleDeployment,
 )
 from webhook.run.model import Condition, RoleStatus, RunStatus
@@ -33,10 +35,17 @@ class Scene:
     did, told: every action and every Event so far. gone: whether the Run was deleted.
     """
 
-    def __init__(self, needs: Needs | None = None, **spec: Any) -> None:
+    def __init__(
+        self,
+        needs: Needs | None = None,
+        *,
+        restart_delays: Delays = RESTART_DELAYS,
+        **spec: Any,
+    ) -> None:
         whole = {"template": spec_of(containers("main")), **spec}
         self.run = a_run("mnist", whole)
         self.needs = needs or Needs()
+        self.restart_delays = restart_delays
         self.observed = Observed()
         self.now = BEGIN
         self.did: list[Action] = []
@@ -116,11 +125,14 @@ class Scene:
                 return self
         raise AssertionError("there is always more to do")
 
+    def _reconcile(self, observed: Observed) -> Outcome:
+        return reconcile(self.run, self.needs, observed, self.now, self.restart_delays)
+
     def _once(self) -> bool:
-        outcome = reconcile(self.run, self.needs, self.observed, self.now)
+        outcome = self._reconcile(self.observed)
         if outcome.look_up:
             looked_up = replace(self.observed, absent=outcome.look_up)
-            outcome = reconcile(self.run, self.needs, looked_up, self.now)
+            outcome = self._reconcile(looked_up)
         for action in outcome.actions:
             self._do(action)
         self.did += outcome.actions

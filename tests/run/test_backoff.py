@@ -7,7 +7,8 @@ from datetime import timedelta
 import pytest
 
 from tests.run.scene import BEGIN, Scene, workers
-from webhook.run.backoff import STABLE, by_index, delay, grouped, remaining
+from webhook.backoff import RESTART_DELAYS, Delays
+from webhook.run.backoff import STABLE, by_index, grouped, remaining
 from webhook.run.model import Recovering
 from webhook.times import to_second
 
@@ -23,8 +24,17 @@ def waits(scene: Scene) -> float:
 
 def test_the_delay_doubles_from_10_seconds_to_6_minutes() -> None:
     """As in Kubernetes' Job controller and kubelet."""
-    assert [delay(row) for row in range(1, 9)] == [10, 20, 40, 80, 160, 320, 360, 360]
-    assert delay(10**6) == 360
+    assert [RESTART_DELAYS.after(row) for row in range(1, 9)] == [
+        10,
+        20,
+        40,
+        80,
+        160,
+        320,
+        360,
+        360,
+    ]
+    assert RESTART_DELAYS.after(10**6) == 360
 
 
 def test_a_replica_that_fails_again_and_again_waits_ever_longer() -> None:
@@ -36,6 +46,16 @@ def test_a_replica_that_fails_again_and_again_waits_ever_longer() -> None:
         assert scene.pods == ["worker-0"]
         waited.append(waits(scene))
     assert waited == [10, 20, 40, 80, 160, 320, 360]
+
+
+def test_an_admin_sets_the_first_and_the_longest_wait() -> None:
+    """The wait doubles in between, as it does by default."""
+    scene = Scene(**workers(1), backoffLimit=9, restart_delays=Delays(first=2.0, longest=6.0))
+    waited = []
+    for _ in range(4):
+        scene.runs().exits("worker-0", 1)
+        waited.append(waits(scene))
+    assert waited == [2, 4, 6, 6]
 
 
 def test_disruptions_wait_too() -> None:
@@ -77,8 +97,8 @@ def test_each_replica_waits_for_itself() -> None:
 def test_a_clock_that_was_set_back_holds_nobody_longer_than_the_whole_delay() -> None:
     """A failure of tomorrow waits no longer than one of now."""
     entry = Recovering(indexes="0", failures=2, since=to_second(BEGIN + timedelta(days=1)))
-    assert remaining(entry, BEGIN) == 20
-    assert remaining(None, BEGIN) == 0
+    assert remaining(entry, BEGIN, RESTART_DELAYS) == 20
+    assert remaining(None, BEGIN, RESTART_DELAYS) == 0
 
 
 @pytest.mark.parametrize("failures", [{}, {0: (1, "a"), 1: (1, "a"), 3: (2, "a"), 2: (1, "b")}])

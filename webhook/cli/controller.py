@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from webhook.backoff import RESTART_DELAYS, Delays
 from webhook.cli.certificate_options import certificate_options
 from webhook.cli.policy_status_options import policy_status_options
 
@@ -103,6 +104,22 @@ from webhook.cli.policy_status_options import policy_status_options
     show_default=True,
     help="Runs that are worked on at the same time.",
 )
+@click.option(
+    "--restart-backoff-first",
+    type=click.FloatRange(min=0.1),
+    default=RESTART_DELAYS.first,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a replica waits before its first restart. The wait doubles with each failure.",
+)
+@click.option(
+    "--restart-backoff-longest",
+    type=click.FloatRange(min=0.1),
+    default=RESTART_DELAYS.longest,
+    show_default=True,
+    metavar="SECONDS",
+    help="The longest wait before a restart. Not less than --restart-backoff-first.",
+)
 @certificate_options
 @policy_status_options
 @click.option(
@@ -141,6 +158,8 @@ def command(
     qps: float,
     burst: int,
     workers: int,
+    restart_backoff_first: float,
+    restart_backoff_longest: float,
     certificates: bool,
     certificate_settle: float,
     certificate_names: tuple[str, ...],
@@ -174,6 +193,11 @@ def command(
             "want --retry-period < --renew-deadline < --lease-duration: the holder has to stop "
             "writing before another may begin"
         )
+    if restart_backoff_first > restart_backoff_longest:
+        raise click.UsageError(
+            f"--restart-backoff-first {restart_backoff_first:g} is more than "
+            f"--restart-backoff-longest {restart_backoff_longest:g}: want first <= longest"
+        )
     from webhook.cli import controlling
     from webhook.cli.keeping import Certificates
     from webhook.cli.policy_status import PolicyStatus
@@ -195,6 +219,7 @@ def command(
         qps=qps,
         burst=burst,
         workers=workers,
+        restart_delays=Delays(restart_backoff_first, restart_backoff_longest),
         certificates=Certificates(certificate_settle, certificate_names) if certificates else None,
         policy_status=PolicyStatus(policy_status_interval, webhook_replicas) if reports else None,
         webhook_configuration=webhook_configuration,

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
     from pathlib import Path
 
+    from webhook.backoff import Delays
     from webhook.controller.certificates.keeper import Keeper
     from webhook.controller.informers import Informer
     from webhook.controller.policies.reporter import PolicyReporter
@@ -63,6 +64,7 @@ class Settings:
     qps: float
     burst: int
     workers: int
+    restart_delays: Delays
     certificates: Certificates | None
     policy_status: PolicyStatus | None
     webhook_configuration: str
@@ -93,6 +95,7 @@ async def _run(settings: Settings, plain: socket.socket) -> bool:
             metrics,
             namespace=settings.namespace,
             workers=settings.workers,
+            restart_delays=settings.restart_delays,
         )
         watch_parts(metrics, controller, writer, bucket)
         keeper = None

@@ -8,6 +8,7 @@ import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
+from webhook.backoff import RESTART_DELAYS
 from webhook.controller.announcer import Announcer
 from webhook.controller.carry_out import Doer
 from webhook.controller.feed import Feed
@@ -23,6 +24,7 @@ from webhook.kube.work_queue import WorkQueue
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from webhook.backoff import Delays
     from webhook.controller.metrics import ControllerMetrics
     from webhook.controller.stored_run import StoredRun
     from webhook.kube.cache import Change
@@ -56,6 +58,7 @@ class Controller:
         *,
         namespace: str = "",
         workers: int = WORKERS,
+        restart_delays: Delays = RESTART_DELAYS,
     ) -> None:
         self._workers = workers
         self._metrics = metrics
@@ -74,6 +77,7 @@ class Controller:
             self.refusals,
             self.announcer,
             metrics,
+            restart_delays=restart_delays,
         )
         self._queue: WorkQueue | None = None
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, Protocol
 
+from webhook.backoff import RESTART_DELAYS
 from webhook.controller.readings import status_of
 from webhook.errors import ClusterError, InvalidRun, NotLeading
 from webhook.run.actions import (
@@ -25,6 +26,7 @@ from webhook.run.reconcile import invalid, reconcile
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from webhook.backoff import Delays
     from webhook.controller.announcer import Announcer
     from webhook.controller.carry_out import Doer
     from webhook.controller.known import Known
@@ -62,6 +64,7 @@ class Reconciler:
         announcer: Announcer,
         transitions: Transitions,
         *,
+        restart_delays: Delays = RESTART_DELAYS,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._known = known
@@ -71,6 +74,7 @@ class Reconciler:
         self._refusals = refusals
         self._announcer = announcer
         self._transitions = transitions
+        self._restart_delays = restart_delays
         self._now = now
 
     async def look(self, key: str) -> float | None:
@@ -113,7 +117,7 @@ class Reconciler:
         """What to do, pods that are missing looked up first."""
         uid = run.metadata.uid
         observed = self._known.observed(run.namespace, uid, self._refusals.of(uid))
-        outcome = reconcile(run, needs, observed, self._now())
+        outcome = reconcile(run, needs, observed, self._now(), self._restart_delays)
         asked: frozenset[str] = frozenset()
         while unknown := outcome.look_up - asked:
             asked |= unknown
@@ -123,7 +127,7 @@ class Reconciler:
                 pods={**observed.pods, **found},
                 absent=observed.absent | (unknown - found.keys()),
             )
-            outcome = reconcile(run, needs, observed, self._now())
+            outcome = reconcile(run, needs, observed, self._now(), self._restart_delays)
         return observed, outcome
 
     def _note(self, uid: str, outcome: Outcome, made: set[str], refused: list[Refusal]) -> bool:

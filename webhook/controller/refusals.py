@@ -7,6 +7,7 @@ from http import HTTPStatus
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.backoff import CREATION_DELAYS
 from webhook.kube.backoff import Backoff
 from webhook.run.observed import Refusal
 
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     from webhook.errors import ClusterError
 
 NAME_TAKEN: Final = "NameTaken"
-# Seconds between two attempts. Nobody tells us when a quota is raised or a name is free.
-FIRST: Final = 1.0
-LONGEST: Final = 60.0
 # What admission plugins say, by the beginning of what makes them known (the plugins' own sources:
 # ResourceQuota, PodSecurity, the webhook dispatcher, ValidatingAdmissionPolicy).
 _WORDS: Final = (
@@ -106,9 +104,7 @@ class Refusals:
             whom = one.name if one.reason == NAME_TAKEN else ""
             if self._clock() >= record.until.get(whom, 0.0):
                 # Else it was under way together with another that was refused.
-                backoff = record.backoffs.setdefault(
-                    whom, Backoff(self._random, first=FIRST, longest=LONGEST)
-                )
+                backoff = record.backoffs.setdefault(whom, Backoff(self._random, CREATION_DELAYS))
                 record.until[whom] = self._clock() + backoff.next()
         if not record.refused:
             del self._runs[uid]

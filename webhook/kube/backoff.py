@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from webhook.backoff import WATCH_DELAYS
 
 if TYPE_CHECKING:
     from random import Random
 
-# client-go's reflector waits from 0.8 to 30 seconds too.
-FIRST: Final = 0.8
-LONGEST: Final = 30.0
+    from webhook.backoff import Delays
 
 
 class Backoff:
     """The waits of one activity that keeps failing."""
 
-    def __init__(self, random: Random, *, first: float = FIRST, longest: float = LONGEST) -> None:
+    def __init__(self, random: Random, delays: Delays = WATCH_DELAYS) -> None:
         self._random = random
-        self._first = first
-        self._longest = longest
-        self._attempts = 0
+        self._delays = delays
+        self._failures = 0
 
     def next(self) -> float:
-        """Seconds to wait now: twice the last wait, up to `longest`, times 0.5 to 1.5."""
-        # Capped: a float overflows after a thousand doublings.
-        seconds = min(self._longest, self._first * 2.0 ** min(self._attempts, 32))
-        self._attempts += 1
-        return seconds * self._random.uniform(0.5, 1.5)
+        """Count one more failure, and return the seconds to wait: its delay times 0.5 to 1.5."""
+        self._failures += 1
+        return self._delays.after(self._failures) * self._random.uniform(0.5, 1.5)
 
     def reset(self) -> None:
-        """What was tried went well: begin at `first` again."""
-        self._attempts = 0
+        """Forget the failures: the next wait is the first again."""
+        self._failures = 0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 import orjson
 
 from webhook import names
+from webhook.backoff import POLICY_WATCH_DELAYS
 from webhook.errors import ClusterError
 from webhook.kube.cache import Cache, Change
 from webhook.kube.events import key_of
@@ -28,8 +29,6 @@ GROUP: Final = f"/apis/{names.API_VERSION}"
 KINDS: Final = {resource: kind for kind, resource in names.POLICY_RESOURCES.items()}
 # A cluster that was installed before there were any does without: it has no exceptions.
 OPTIONAL: Final = frozenset({names.PLACEMENT_EXCEPTIONS})
-# Seconds, about: definitions often come a moment after those who look for them.
-_LONGEST_PAUSE: Final = 5.0
 # Seconds between two looks at whether a definition is there: until it is known, and after that.
 _LOOK: Final = (0.5, 30.0)
 
@@ -57,7 +56,7 @@ class PolicyObjects(Generic[T]):
         }
         self._reflectors = {
             resource: Reflector(
-                client, f"{GROUP}/{resource}", cache, longest=_LONGEST_PAUSE, clock=clock
+                client, f"{GROUP}/{resource}", cache, delays=POLICY_WATCH_DELAYS, clock=clock
             )
             for resource, cache in self.caches.items()
         }

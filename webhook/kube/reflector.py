@@ -9,9 +9,10 @@ from http import HTTPStatus
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from webhook.backoff import WATCH_DELAYS
 from webhook.errors import ClusterError
 from webhook.kube.answers import TIMEOUT
-from webhook.kube.backoff import LONGEST, Backoff
+from webhook.kube.backoff import Backoff
 from webhook.kube.events import key_of, parse
 from webhook.kube.lines import Lines
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from typing import NoReturn
 
+    from webhook.backoff import Delays
     from webhook.kube.cache import Cache
     from webhook.kube.client import Client
 
@@ -64,7 +66,7 @@ class Reflector(Generic[T]):
         query: Mapping[str, str] | None = None,
         page_size: int = 500,
         silence: float = SILENCE,
-        longest: float = LONGEST,
+        delays: Delays = WATCH_DELAYS,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         random: Random | None = None,
@@ -78,7 +80,7 @@ class Reflector(Generic[T]):
         self._clock = clock
         self._sleep = sleep
         self._random = random or Random()  # noqa: S311 (spreads load, keeps no secret)
-        self._backoff = Backoff(self._random, longest=longest)
+        self._backoff = Backoff(self._random, delays)
         self._version: str | None = None
         self._failures = 0
         self._opened: float | None = None

@@ -6,18 +6,14 @@ import asyncio
 import time
 from collections import deque
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from webhook.backoff import RECONCILE_DELAYS
 from webhook.kube.agenda import Agenda
 from webhook.kube.backoff import Backoff
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-# Seconds before a key that failed is tried again: 5 ms, doubling up to 5 minutes, times 0.5 to 1.5.
-# client-go's begin at 5 ms too; its cap of 1,000 s leaves an object alone for a quarter of an hour.
-FIRST: Final = 0.005
-LONGEST: Final = 300.0
 
 
 class WorkQueue:
@@ -31,13 +27,9 @@ class WorkQueue:
     def __init__(
         self,
         *,
-        first: float = FIRST,
-        longest: float = LONGEST,
         clock: Callable[[], float] = time.monotonic,
         random: Random | None = None,
     ) -> None:
-        self._first = first
-        self._longest = longest
         self._clock = clock
         self._random = random or Random()  # noqa: S311 (spreads load, keeps no secret)
         self._agenda = Agenda()
@@ -84,7 +76,7 @@ class WorkQueue:
     def retry(self, key: str) -> float:
         """Have `key`, which failed, added after its next backoff: the seconds."""
         if key not in self._backoffs:
-            self._backoffs[key] = Backoff(self._random, first=self._first, longest=self._longest)
+            self._backoffs[key] = Backoff(self._random, RECONCILE_DELAYS)
         seconds = self._backoffs[key].next()
         self.add_after(key, seconds)
         return seconds

@@ -12,16 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
-# Seconds. As in Kubernetes' Job controller and kubelet: 10 s doubling to 6 min.
-FIRST: Final = 10.0
-LONGEST: Final = 360.0
-# A replica that has run so long, in seconds, begins at FIRST again.
+    from webhook.backoff import Delays
+
+# A replica that has run so long, in seconds, begins at the first delay again.
 STABLE: Final = 600.0
-
-
-def delay(failures: int) -> float:
-    """Seconds to wait after this many failures in a row, the first being 1."""
-    return min(LONGEST, FIRST * 2.0 ** min(failures - 1, 32))
 
 
 def by_index(entries: Iterable[Recovering]) -> dict[int, Recovering]:
@@ -40,12 +34,12 @@ def grouped(failures: Mapping[int, tuple[int, str]]) -> tuple[Recovering, ...]:
     )
 
 
-def remaining(entry: Recovering | None, now: datetime) -> float:
+def remaining(entry: Recovering | None, now: datetime, delays: Delays) -> float:
     """Seconds until the replicas of an entry may start; 0 if they may now.
 
     Never more than the whole delay: a clock that was set back must not hold a run for a day.
     """
     if entry is None:
         return 0.0
-    whole = delay(entry.failures)
+    whole = delays.after(entry.failures)
     return min(whole, max(0.0, whole - elapsed(entry.since, now)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from webhook.backoff import RESTART_DELAYS
 from webhook.crd.conditions import Said
 from webhook.run import conditions, serving
 from webhook.run.actions import Outcome
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from webhook.backoff import Delays
     from webhook.run.actions import Action
     from webhook.run.counting import Counted
     from webhook.run.facts import Down, RoleFacts
@@ -33,7 +35,13 @@ if TYPE_CHECKING:
     from webhook.run.observed import Needs, Observed, OwnedPod
 
 
-def reconcile(run: Run, needs: Needs, observed: Observed, now: datetime) -> Outcome:
+def reconcile(
+    run: Run,
+    needs: Needs,
+    observed: Observed,
+    now: datetime,
+    restart_delays: Delays = RESTART_DELAYS,
+) -> Outcome:
     """What to do about a run now. Pure; raises nothing that a Run of the API server can cause.
 
     Where `look_up` is not empty the outcome has nothing else: the pods it names are to be looked
@@ -55,7 +63,7 @@ def reconcile(run: Run, needs: Needs, observed: Observed, now: datetime) -> Outc
         return _over(run, facts, counted, end, now)
     if run.spec.suspend:
         return _resting(run, facts, counted, observed, now)
-    return _going_on(run, facts, counted, needs, observed, now)
+    return _going_on(run, facts, counted, needs, observed, now, restart_delays)
 
 
 def invalid(
@@ -123,8 +131,9 @@ def _going_on(
     needs: Needs,
     observed: Observed,
     now: datetime,
+    restart_delays: Delays,
 ) -> Outcome:
-    steps = onward(run.spec, facts, counted, needs, observed, now)
+    steps = onward(run.spec, facts, counted, needs, observed, now, restart_delays)
     status = _totals(run, counted.roles, counted.down, now)
     told_now = story(facts, counted, steps, observed, status.last_failure)
     said = list(told_now.said)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from datetime import datetime
 
+    from webhook.backoff import Delays
     from webhook.run.actions import Action
     from webhook.run.counting import Counted
     from webhook.run.facts import RoleFacts
@@ -61,6 +62,7 @@ def onward(
     needs: Needs,
     observed: Observed,
     now: datetime,
+    restart_delays: Delays,
 ) -> Steps:
     """The steps of a run that goes on."""
     steps = Steps(list(_first(spec, needs, observed)))
@@ -69,7 +71,7 @@ def onward(
     for role, one in facts.items():
         entries = backoff.by_index(one.before.recovering)
         for index, pod in one.ended.items():
-            left = backoff.remaining(entries.get(index), now)
+            left = backoff.remaining(entries.get(index), now, restart_delays)
             if left > 0:
                 steps.waiting += 1
                 steps.wait(left)
@@ -82,7 +84,7 @@ def onward(
             steps.held[role] = held
             continue
         for index in _vacant(one):
-            left = backoff.remaining(entries.get(index), now)
+            left = backoff.remaining(entries.get(index), now, restart_delays)
             if left > 0:
                 steps.waiting += 1
                 steps.wait(left)

@@ -9,7 +9,8 @@ from certs.issue import issue_server
 from certs.kept import Authority, Serving
 from certs.rotation import KeepAuthority, KeepServing, Observed, Publish
 from tests.controller.certificates.memory import START, TERMS
-from webhook.controller.certificates.quarrel import FIRST, FORGOTTEN, FREE, LONGEST, Quarrel, cause
+from webhook.backoff import REWRITE_DELAYS
+from webhook.controller.certificates.quarrel import FORGOTTEN, FREE, Quarrel, cause
 
 ONE = Authority(new_authority("one", START))
 TWO = Authority(new_authority("two", START))
@@ -26,8 +27,8 @@ def test_the_same_write_is_free_some_times_and_then_pauses_double() -> None:
         pauses.append(quarrel.pause("it", 10.0))
         quarrel.wrote("it", 10.0)
     assert pauses[:FREE] == [0.0] * FREE
-    assert pauses[FREE : FREE + 3] == [FIRST, 2 * FIRST, 4 * FIRST]
-    assert pauses[-1] == LONGEST
+    assert pauses[FREE : FREE + 3] == [1.0, 2.0, 4.0]
+    assert pauses[-1] == REWRITE_DELAYS.longest
     assert quarrel.times("it") == FREE + 8
 
 

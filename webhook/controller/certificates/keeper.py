@@ -10,6 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from certs.rotation import KeepAuthority, KeepServing, Publish, Wait, phase, step
+from webhook.backoff import CONFLICT_DELAYS
 from webhook.controller.certificates.carry_out import carry_out
 from webhook.controller.certificates.quarrel import Quarrel, cause
 from webhook.controller.certificates.trouble import in_words, kind_of
@@ -33,8 +34,6 @@ _logger = logging.getLogger(__name__)
 LONGEST_REST: Final = 60.0
 # Several changes come together: what a `kubectl apply` writes, say.
 GATHER: Final = 0.1
-# The first pause after a conflict: somebody else is at it, and has one write to do.
-CONFLICT: Final = 0.1
 FOLLOWS: Final = "kept by whoever leads"
 _OBJECTS: Final = {KeepAuthority: "authority", KeepServing: "serving", Publish: "bundle"}
 
@@ -77,7 +76,7 @@ class Keeper:
         self._steady_clock = steady_clock
         self._random = random or Random()  # noqa: S311 (spreads load, keeps no secret)
         self._backoff = Backoff(self._random)
-        self._conflicts = Backoff(self._random, first=CONFLICT)
+        self._conflicts = Backoff(self._random, CONFLICT_DELAYS)
         self._quarrel = Quarrel()
         self._changed = asyncio.Event()
         self._leading = False

@@ -6,6 +6,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from certs.rotation import KeepAuthority, KeepServing, Publish
+from webhook.backoff import REWRITE_DELAYS
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -14,9 +15,7 @@ if TYPE_CHECKING:
 
 # So often the same write is repeated at once: people and tools do undo a thing now and then.
 FREE: Final = 5
-# Seconds: the first pause beyond that, the longest, and after what quiet it is forgotten.
-FIRST: Final = 1.0
-LONGEST: Final = 60.0
+# Seconds without a write after which the count is forgotten.
 FORGOTTEN: Final = 600.0
 
 
@@ -56,7 +55,7 @@ class Quarrel:
         count, last = self._written.get(cause, (0, now))
         if count < FREE:
             return 0.0
-        return max(0.0, last + min(LONGEST, FIRST * 2.0 ** (count - FREE)) - now)
+        return max(0.0, last + REWRITE_DELAYS.after(count - FREE + 1) - now)
 
     def wrote(self, cause: Hashable, now: float) -> None:
         """It has been written once more."""
