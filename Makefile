@@ -5,12 +5,13 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 AUDIT := .venv-audit
 
-.PHONY: help demo test test-unit test-laws fuzz test-cluster lint format lock audit sbom bench chaos manifests clean
+.PHONY: help demo test test-unit test-laws golden fuzz test-cluster lint format lock audit sbom bench chaos manifests clean
 
 help:
 	@echo 'make demo     set up, then show the webhook at work'
 	@echo 'make test     set up, then run every test, the real API server included'
 	@echo 'make fuzz     a million random reviews: FAIRLEAD_FUZZ_CASES=… for another number'
+	@echo 'make golden   rewrite the golden texts of messages after they were reworded'
 	@echo 'make lint     ruff, mypy, import-linter'
 	@echo 'make format   let ruff rewrite the code'
 	@echo 'make bench    measure, and rewrite the tables of docs/benchmarks.md'
@@ -45,6 +46,11 @@ test-laws: $(STAMP)
 fuzz: export FAIRLEAD_FUZZ_CASES ?= 1000000
 fuzz: $(STAMP)
 	$(BIN)/python -m pytest tests/fuzz --timeout=86400
+
+# The texts of messages, after they were reworded: read the diff. TIER=cluster for that tier's.
+golden: TIER ?= unit
+golden: $(STAMP)
+	$(BIN)/python -m pytest -n 0 -p no:randomly --tier $(TIER) --update-golden -q
 
 test-cluster: $(STAMP)
 	$(BIN)/python -m pytest tests/cluster

@@ -11,10 +11,7 @@ import pytest
 
 from tests.chaos import isolation
 from tests.chaos.stage import Tally
-from tests.cluster.conftest import binaries, pytest_collection_finish
 from webhook.sandbox.processes import Lifeline
-
-__all__ = ["binaries", "pytest_collection_finish"]
 
 PlayShort = Callable[[str], Tally]
 

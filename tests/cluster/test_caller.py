@@ -17,9 +17,9 @@ import pytest
 
 from certs.authority import new_authority
 from certs.pair import Pair
-from tests.cluster.conftest import StartControlPlane
 from tests.cluster.manifests import pod
 from tests.cluster.rooms import is_stamped
+from tests.control_planes import StartControlPlane
 from tests.server.clients import client
 from tests.server.serving import readiness
 from webhook.sandbox.control_plane import ControlPlane, Settings, free_ports

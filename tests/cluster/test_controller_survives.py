@@ -11,10 +11,10 @@ from contextlib import suppress
 
 import pytest
 
-from tests.cluster.conftest import StartControlPlane
 from tests.cluster.etcd import KEEP_HISTORY, compact, pods_created
 from tests.cluster.rooms import ADMINISTRATOR, Room, metric
 from tests.cluster.scenes import Scene, play
+from tests.control_planes import StartControlPlane
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.controller import SandboxController, start_controller

@@ -17,7 +17,7 @@ from webhook.sandbox.control_plane import Settings
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from tests.cluster.conftest import StartControlPlane
+    from tests.control_planes import StartControlPlane
     from webhook.kube.client import Client
     from webhook.sandbox.control_plane import ControlPlane
     from webhook.sandbox.kubectl import Kubectl

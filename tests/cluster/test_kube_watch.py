@@ -22,7 +22,7 @@ from webhook.sandbox.control_plane import Settings
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
-    from tests.cluster.conftest import StartControlPlane
+    from tests.control_planes import StartControlPlane
     from webhook.sandbox.control_plane import ControlPlane
 
 # Enough for what only stores and tells.

@@ -24,7 +24,7 @@ from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.run_api import install_run_api
 
 if TYPE_CHECKING:
-    from tests.cluster.conftest import StartControlPlane
+    from tests.control_planes import StartControlPlane
     from webhook.sandbox.kubectl import Kubectl
 
 Json = dict[str, Any]

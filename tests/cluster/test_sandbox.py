@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.cluster.conftest import StartControlPlane
+    from tests.control_planes import StartControlPlane
     from webhook.sandbox.control_plane import ControlPlane
     from webhook.sandbox.kubectl import Kubectl
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import jsonpatch
 
-from tests.cluster.conftest import StartControlPlane
-from tests.cluster.dry_runs import Answer
+from tests.agreement.dry_runs import Answer
 from tests.cluster.rooms import ADMINISTRATOR
+from tests.control_planes import StartControlPlane
 from tests.fuzz.policies import RUNTIME_CLASS
 from webhook import names
 from webhook.admission.advice import warnings

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.cluster.conftest import StartControlPlane
+from tests.control_planes import StartControlPlane
 from tests.laws import scheduler
 from tests.laws.strategies import NODE_NAMES, nodes, pods, policy_lists
 from tests.laws.world import decided, patched, policy_set

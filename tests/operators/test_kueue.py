@@ -13,14 +13,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests.cluster import checks, queues
 from tests.cluster.guards import guarded, until
 from tests.cluster.manifests import Json, pod
-from tests.cluster.queued import job, plain, served
-from tests.cluster.queues import GPU_TOLERATION, POOL, SYSTEM, URGENT
 from tests.cluster.rooms import NewNamespace, Room, is_stamped, stamp
-from tests.operators import kueue
+from tests.operators import checks, kueue, queues
 from tests.operators.built import Built
+from tests.operators.queued import job, plain, served
+from tests.operators.queues import GPU_TOLERATION, POOL, SYSTEM, URGENT
 from webhook import names
 from webhook.cli import fairlead
 from webhook.guards import tolerations

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tests.cluster import checks
 from tests.cluster.manifests import Json
+from tests.operators import checks
 
 POOL: Final = "cloud.google.com/gke-nodepool"
 # Of the flavors, only that of on-demand nodes has it.

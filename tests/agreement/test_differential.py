@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.conftest import StartControlPlane
-from tests.cluster.differential import (
+from tests.agreement.differential import (
     NODE,
     WITH,
     WITHOUT,
@@ -21,8 +20,9 @@ from tests.cluster.differential import (
     apart,
     user_of,
 )
-from tests.cluster.dry_runs import dry_runs
+from tests.agreement.dry_runs import dry_runs
 from tests.cluster.rooms import Running
+from tests.control_planes import StartControlPlane
 from tests.fuzz.additions import ODD, SOUND, at
 from tests.fuzz.drawn import drawn
 from tests.fuzz.pods import added, whole_pods

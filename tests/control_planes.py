@@ -1,4 +1,7 @@
-"""One real control plane for all cluster tests, and what a test needs to talk to it."""
+"""Fixtures for the real control plane, as a pytest plugin: one for all tests of a process.
+
+pytest-xdist runs each worker in a process of its own, so each worker has its own control plane.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 from tests.cluster.rooms import Room
-from tests.operators import kueue
 from webhook.errors import SandboxError
 from webhook.sandbox.binaries import ALL, obtain_binaries, obtain_kubectl
 from webhook.sandbox.control_plane import ControlPlane, Settings
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from tests.operators.built import Built
-
 
 class StartControlPlane(Protocol):
     """What the fixture `start_control_plane` gives."""
@@ -34,33 +34,29 @@ class StartControlPlane(Protocol):
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Build the binaries before the first test, on the first run ever.
+    """Build the control plane's binaries before the first test, on the first run ever."""
+    build_before_tests(session, "binaries", lambda: obtain_binaries(ALL, Lines(sys.stderr)))
 
-    It takes minutes, which must not count against the time that a single test may take.
+
+def build_before_tests(session: pytest.Session, fixture: str, build: Callable[[], object]) -> None:
+    """Build what a session fixture hands out, if a collected test uses that fixture.
+
+    It takes minutes, which must not count against the time that a single test may take. An error
+    is left to the fixture, which reports it for the tests that use it.
     """
     fixtures = {name for item in session.items for name in getattr(item, "fixturenames", ())}
-    if session.config.option.collectonly:
+    if session.config.option.collectonly or fixture not in fixtures:
         return
     capture = session.config.pluginmanager.getplugin("capturemanager")
     assert capture is not None
-    # A failure is told by the fixture, to the tests that need it, and to no others.
     with capture.global_and_fixture_disabled(), contextlib.suppress(SandboxError):
-        if "binaries" in fixtures:
-            obtain_binaries(ALL, Lines(sys.stderr))
-        if "kueue_built" in fixtures:
-            kueue.obtain(Lines(sys.stderr))
+        build()
 
 
 @pytest.fixture(scope="session")
 def binaries() -> Mapping[str, Path]:
     """Every binary of the control plane."""
     return obtain_binaries(ALL, Lines(sys.stderr))
-
-
-@pytest.fixture(scope="session")
-def kueue_built() -> Built:
-    """Kueue, which runs beside a control plane."""
-    return kueue.obtain(Lines(sys.stderr))
 
 
 @pytest.fixture(scope="session")

@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.cluster import exported as export
-from tests.cluster.conftest import StartControlPlane
-from tests.cluster.differential import (
+from tests.agreement import exported as export
+from tests.agreement.differential import (
     DEFAULT_CLASS,
     NODE,
     NODE_USER,
@@ -22,8 +21,9 @@ from tests.cluster.differential import (
     apart,
     comparable,
 )
-from tests.cluster.dry_runs import Answer, dry_runs
+from tests.agreement.dry_runs import Answer, dry_runs
 from tests.cluster.rooms import ADMINISTRATOR, Running
+from tests.control_planes import StartControlPlane
 from tests.exported.sets import SETS
 from tests.fuzz.additions import ODD, SOUND, at
 from tests.fuzz.drawn import drawn

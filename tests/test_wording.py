@@ -1,0 +1,40 @@
+"""Golden wordings: every text belongs to a test, and a difference is reported with its cure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.wording import FOLDER, TESTS, Wording, defined_tests, mentions, read, write
+
+
+@pytest.mark.parametrize("file", sorted(FOLDER.rglob("*.yaml")), ids=lambda file: file.stem)
+def test_every_golden_text_belongs_to_a_test(file: Path) -> None:
+    """A text of a test that is gone is never compared."""
+    relative = file.relative_to(FOLDER)
+    module = TESTS / relative.parent / f"test_{relative.stem}.py"
+    assert {name.partition("[")[0] for name in read(file)} <= defined_tests(module)
+
+
+def test_a_text_is_compared_with_the_golden_one(tmp_path: Path) -> None:
+    """Another text, one text too many and one too few fail."""
+    file = tmp_path / "golden.yaml"
+    write(file, {"test_it": ["one line", "two\nlines\n"]})
+    assert read(file) == {"test_it": ["one line", "two\nlines\n"]}
+    wording = Wording(file, "test_it", None)
+    wording(f"{tmp_path} line", {tmp_path: "one"})
+    with pytest.raises(AssertionError, match="compared"):
+        wording.finish()
+    with pytest.raises(AssertionError, match="make golden"):
+        wording("another text")
+    wording.finish()
+    with pytest.raises(AssertionError, match="make golden"):
+        wording("one text too many")
+
+
+def test_a_missing_fact_is_named() -> None:
+    """Lines that a terminal wrapped count as one."""
+    mentions("policy p1\n  requires 'a'", "policy p1 requires", "'a'")
+    with pytest.raises(AssertionError, match="p2"):
+        mentions("policy p1 requires 'a'", "p1", "p2")

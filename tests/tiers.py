@@ -1,0 +1,77 @@
+"""The tiers of the suite: which tests `make test-unit`, `test`, `test-all`, `test-operators` run.
+
+A test's folder, or its file where one differs from its folder, is in exactly one tier. What may be
+in which tier, and why: docs/testing.md. A pytest plugin: `--tier unit,cluster` collects those.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+TESTS: Final = Path(__file__).parent
+# Paths below tests/. A file is in the tier of the longest path that contains it.
+TIERS: Final[dict[str, tuple[str, ...]]] = {
+    "unit": (
+        *("admission", "audited", "bench", "certs", "cli", "comparison", "controller", "crd"),
+        *("exported", "fuzz", "guards", "installation", "kube", "laws", "manifests", "placement"),
+        *("policy", "policy_tests", "run", "sandbox", "server", "tools", "workloads"),
+        "chaos/test_pieces.py",
+        *(path.name for path in TESTS.glob("test_*.py")),
+    ),
+    "cluster": ("cluster",),
+    "thorough": ("agreement", "chaos"),
+    "operators": ("operators",),
+}
+
+
+def tiers_of(path: Path) -> list[str]:
+    """Return the tiers that claim a file or folder below tests/; a file wants exactly one.
+
+    A folder has the tiers of all that is in it.
+    """
+    relative = path.relative_to(TESTS)
+    claims = [
+        (len(Path(claim).parts), tier)
+        for tier, claimed in TIERS.items()
+        for claim in claimed
+        if relative.is_relative_to(claim) or Path(claim).is_relative_to(relative)
+    ]
+    if path.is_dir():
+        return sorted({tier for _, tier in claims})
+    longest = max((length for length, _ in claims), default=0)
+    return [tier for length, tier in claims if length == longest]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add --tier."""
+    parser.addoption(
+        "--tier",
+        metavar="NAMES",
+        help=f"Collect the tests of these tiers only, separated by commas: {', '.join(TIERS)}.",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse a tier that does not exist."""
+    if unknown := set(_wanted(config)) - set(TIERS):
+        raise pytest.UsageError(
+            f"--tier: unknown tier {', '.join(sorted(unknown))}; the tiers are {', '.join(TIERS)}"
+        )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out what is in none of the tiers that are wanted."""
+    wanted = _wanted(config)
+    if not wanted or collection_path == TESTS or not collection_path.is_relative_to(TESTS):
+        return None
+    if collection_path.is_file() and not collection_path.name.startswith("test_"):
+        return None
+    return None if set(wanted) & set(tiers_of(collection_path)) else True
+
+
+def _wanted(config: pytest.Config) -> list[str]:
+    given: str = config.getoption("--tier") or ""
+    return [name for name in given.split(",") if name]

@@ -1,0 +1,140 @@
+"""Golden wordings: the exact text of messages, kept in one file per test module.
+
+A test asserts the facts of a message itself (`mentions`), and hands its text to the fixture
+`wording`, which compares it with tests/golden/wording/<module>.yaml. `make golden` rewrites these
+files after a message was reworded. A pytest plugin.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+TESTS: Final = Path(__file__).parent
+FOLDER: Final = TESTS / "golden" / "wording"
+# Golden texts of one module: test name, with its parameters, to texts in the order of the calls.
+Texts = dict[str, list[str]]
+
+
+def mentions(text: str, *facts: object) -> None:
+    """Assert that a message names each of these facts: policy, field, value, cure.
+
+    White space in the message counts as one space, for terminals wrap lines.
+    """
+    flat = " ".join(text.split())
+    missing = [fact for fact in map(str, facts) if fact not in flat]
+    assert not missing, f"not mentioned: {missing}\nin: {text}"
+
+
+class Wording:
+    """Compares a test's texts with the golden ones; with --update-golden it records them."""
+
+    def __init__(self, file: Path, test: str, recorded: dict[Path, Texts] | None) -> None:
+        self._file = file
+        self._test = test
+        self._recorded = recorded
+        self._calls = 0
+
+    def __call__(self, text: str, replace: Mapping[object, str] | None = None) -> None:
+        """Compare the next text. `replace`: what differs between two runs -> what stands for it."""
+        for volatile, name in (replace or {}).items():
+            text = text.replace(str(volatile), name)
+        self._calls += 1
+        if self._recorded is not None:
+            self._recorded.setdefault(self._file, {}).setdefault(self._test, []).append(text)
+            return
+        golden = read(self._file).get(self._test, [])
+        cure = "run `make golden` and read its diff"
+        assert self._calls <= len(golden), f"no golden text for call {self._calls}; {cure}:\n{text}"
+        assert text == golden[self._calls - 1], f"reworded? {cure}"
+
+    def finish(self) -> None:
+        """Fail if the golden file has more texts than the test handed over."""
+        if self._recorded is None:
+            golden = read(self._file).get(self._test, [])
+            assert self._calls == len(golden), f"{len(golden)} golden texts, {self._calls} compared"
+
+
+def golden_file(module: Path) -> Path:
+    """Return the golden file of a test module: tests/cli/test_x.py has cli/x.yaml."""
+    relative = module.relative_to(TESTS)
+    return FOLDER / relative.parent / f"{relative.stem.removeprefix('test_')}.yaml"
+
+
+def read(file: Path) -> Texts:
+    """Read a golden file; empty where there is none."""
+    return (yaml.safe_load(file.read_text()) or {}) if file.exists() else {}
+
+
+def write(file: Path, texts: Texts) -> None:
+    """Write a golden file, in the order of the tests' names."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    dumped = yaml.dump(
+        dict(sorted(texts.items())), Dumper=_Dumper, width=10_000, allow_unicode=True
+    )
+    file.write_text(
+        f"# The exact texts of these tests' messages. `make golden` rewrites them.\n{dumped}"
+    )
+
+
+def defined_tests(module: Path) -> set[str]:
+    """Return the names of the test functions in a module, without importing it."""
+    return set(re.findall(r"^def (test_\w+)", module.read_text(), re.MULTILINE))
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as blocks."""
+
+    def represent_text(self, text: str) -> Any:
+        """Represent one text."""
+        style = "|" if "\n" in text else None
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _Dumper.represent_text)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add --update-golden."""
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="Rewrite the golden wordings of the tests that run, instead of comparing. Wants -n 0.",
+    )
+
+
+_RECORDED: Final = pytest.StashKey[dict[Path, Texts]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin to record."""
+    if config.getoption("--update-golden"):
+        if getattr(config.option, "numprocesses", None):
+            raise pytest.UsageError("--update-golden wants -n 0: one process writes the files")
+        config.stash[_RECORDED] = {}
+
+
+@pytest.fixture
+def wording(request: pytest.FixtureRequest) -> Iterator[Wording]:
+    """Compare texts with the golden ones of this test."""
+    recorded = request.config.stash.get(_RECORDED, None)
+    comparison = Wording(golden_file(request.path), request.node.name, recorded)
+    yield comparison
+    comparison.finish()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write what was recorded; texts of tests that are no longer defined go."""
+    for file, texts in session.config.stash.get(_RECORDED, {}).items():
+        relative = file.relative_to(FOLDER)
+        module = TESTS / relative.parent / f"test_{relative.stem}.py"
+        defined = defined_tests(module)
+        kept = {
+            test: text for test, text in read(file).items() if test.partition("[")[0] in defined
+        }
+        write(file, {**kept, **texts})
