@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import signal
+
 from hypothesis import HealthCheck, settings
+
+from tests.examples import examples
 
 pytest_plugins = ["tests.tiers", "tests.wording", "tests.control_planes"]
 
 # Without it an example of over 0.2 s fails, and so do ten that took over a second to draw.
 settings.register_profile(
-    "patient", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "patient",
+    settings(),
+    deadline=None,
+    max_examples=examples(100),
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("patient")
+
+# A shell without job control starts background jobs with SIGINT ignored, and children inherit
+# that: programs that a test sends SIGINT to would never end.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.admission.reviews import POOL, SECRET, Asked, Json, Known, policy_set, review
+from tests.examples import examples
 from tests.fuzz.mutations import Mutation, encoded, mutated, mutations
 from webhook import names
 from webhook.admission.decision import Decision
@@ -296,7 +297,7 @@ ANYTHING = (
 )
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=examples(100), deadline=None, derandomize=True)
 @given(
     st.sampled_from(ANYTHING),
     st.sampled_from([None, *ANYTHING]),

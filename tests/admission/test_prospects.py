@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.admission.reviews import pod, policy_set
+from tests.examples import examples
 from tests.laws import strategies, world
 from webhook import names
 from webhook.admission import prospects
@@ -254,7 +255,7 @@ def test_what_is_much_is_told_as_a_whole() -> None:
     assert said(pod(nodeSelector=much)).endswith("nodeSelector matches none")
 
 
-@settings(deadline=None, max_examples=80, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=examples(80), suppress_health_check=list(HealthCheck))
 @given(
     st.lists(strategies.pods(), min_size=1, max_size=3),
     st.lists(strategies.nodes(), max_size=6),

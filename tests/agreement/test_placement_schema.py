@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, Phase, given, reject, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.examples import examples
 from tests.policy.examples import EVERYTHING, GONE, changed, places
 from webhook import names
 from webhook.placement.schema import PlacementModel
@@ -73,7 +74,7 @@ def own_namespace(control_plane: ControlPlane) -> str:
 
 @settings(
     deadline=None,
-    max_examples=600,
+    max_examples=examples(600),
     phases=(Phase.generate, Phase.shrink),
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
 )

@@ -16,6 +16,7 @@ from tests.cluster.policy_rule_cases import CASES, a_class, a_policy, path_of
 from tests.cluster.policy_schema_cases import BY_SCHEMA
 from tests.cluster.run_placement_cases import expression, terms
 from tests.cluster.run_rule_cases import Case
+from tests.examples import examples
 from tests.policy.examples import EVERYTHING, GONE, changed, places
 from webhook import names
 from webhook.policy.findings import Finding
@@ -100,7 +101,7 @@ def objects(draw: st.DrawFn) -> Json:
 
 @settings(
     deadline=None,
-    max_examples=400,
+    max_examples=examples(400),
     phases=(Phase.generate, Phase.shrink),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.policy.examples import GONE, changed, places
 from tests.run.whole_runs import ALL, TENSORFLOW, a_run
 from webhook import names
@@ -92,7 +93,7 @@ def runs(draw: st.DrawFn) -> Json:
 
 @settings(
     deadline=None,
-    max_examples=500,
+    max_examples=examples(500),
     phases=(Phase.generate, Phase.shrink),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from certs.kept import Authority, Serving
 from certs.rotation import Wait, phase
 from tests.certs.world import SETTLE, SKEW, Cluster
+from tests.examples import examples
 
 NUMBERS = st.integers(0, 2)
 CONTROLLERS = st.integers(0, 1)
@@ -144,4 +145,4 @@ class Rotation(RuleBasedStateMachine):
 
 
 TestRotation = Rotation.TestCase
-TestRotation.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
+TestRotation.settings = settings(max_examples=examples(150), stateful_step_count=60, deadline=None)

@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import HealthCheck, assume, given, settings
 
 from tests.comparison.worlds import arrival, policies
+from tests.examples import examples
 from tests.laws.strategies import pods as pods_of_runs
 from tests.laws.strategies import policy_lists
 from tests.laws.world import decided, policy_set
@@ -112,7 +113,7 @@ def test_what_others_added_stays_beside_an_authors_template() -> None:
     assert [each["key"] for each in found.tolerations] == ["istio"]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(pods_of_runs(), policy_lists())
 def test_with_its_authors_text_a_placed_pod_is_as_it_came(pod: Json, documents: list[Json]) -> None:
     """Whatever policies gave it, and whatever they took away.

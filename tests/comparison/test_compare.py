@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.comparison.worlds import NODES, arrival, compared, different
+from tests.examples import examples
 from tests.laws.strategies import CLASSES, NOW, document, excepted_lists, exceptions, policies
 from tests.laws.strategies import nodes as drawn_nodes
 from tests.laws.strategies import pods as drawn_pods
@@ -43,7 +44,7 @@ spec: {autoscaled: true, nodes: [{labels: {pool: burst}}]}
 OTHER_SPOT = document("CapacityClass", "spot", {"nodes": [{"labels": {"spot": "yes"}}]})
 ARM: Json = {"nodeSelector": {"arch": "arm64"}}
 comparing = settings(
-    max_examples=80,
+    max_examples=examples(80),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

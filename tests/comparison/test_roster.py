@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.comparison.worlds import NODES, TAINT
+from tests.examples import examples
 from tests.laws.strategies import nodes as drawn_nodes
 from tests.laws.strategies import pods as drawn_pods
 from webhook.comparison.roster import Roster
@@ -49,7 +50,7 @@ def test_nodes_that_are_named_are_told_apart() -> None:
 
 @settings(
     deadline=None,
-    max_examples=80,
+    max_examples=examples(80),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(st.lists(drawn_pods(), min_size=1, max_size=3), st.lists(drawn_nodes(), max_size=8))

@@ -7,10 +7,11 @@ import os
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.fuzz.mutations import Mutation
 
-# Enough for half a minute. For a long run: make fuzz FAIRLEAD_FUZZ_CASES=1000000.
-CASES = int(os.environ.get("FAIRLEAD_FUZZ_CASES", "12000"))
+# For a long run: make fuzz FAIRLEAD_FUZZ_CASES=1000000.
+CASES = int(os.environ.get("FAIRLEAD_FUZZ_CASES", examples(12_000)))
 BATCH = 20
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from webhook.kube.lease import Lease, held, read, released
 from webhook.kube.tenure import Tenure, Terms
 
@@ -177,7 +178,7 @@ MOVES = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(CLOCKS, st.lists(MOVES, min_size=20, max_size=60))
 def test_never_may_two_write_at_once(
     clocks: list[tuple[float, float]], moves: list[tuple[str, int, int, float]]

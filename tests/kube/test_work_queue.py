@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.kube.virtual_time import now, run
 from webhook.kube.work_queue import WorkQueue
 
@@ -186,7 +187,7 @@ def test_a_worker_cancelled_while_it_waits_is_forgotten() -> None:
     assert run(main()) == "a"
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     st.lists(
         st.tuples(st.integers(0, 20), st.sampled_from("abcde"), st.integers(0, 10)), max_size=40

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import subprocess
 import sys
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.laws import scheduler
 from tests.laws.strategies import (
     CLASSES,
@@ -34,9 +34,8 @@ from webhook.errors import InvalidPod
 from webhook.placement import capacity_request
 
 Json = dict[str, Any]
-# More cases for a long run: FAIRLEAD_EXAMPLES=20000 make test-laws.
 lawful = settings(
-    max_examples=int(os.environ.get("FAIRLEAD_EXAMPLES", "300")),
+    max_examples=examples(300),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -340,12 +339,13 @@ def test_law_8_a_capacity_annotation_that_cannot_be_read_rejects(text: str) -> N
 
 PROGRAM = """
 import orjson, sys
+from tests.examples import examples
 from tests.laws.strategies import excepted_lists, pods
 from tests.laws.world import decided, policy_set
 from hypothesis import given, seed, settings, strategies as st, HealthCheck, Phase
 
 @seed(7)
-@settings(max_examples=150, database=None, deadline=None, phases=[Phase.generate],
+@settings(max_examples=examples(150), database=None, deadline=None, phases=[Phase.generate],
           suppress_health_check=list(HealthCheck))
 @given(pods(), excepted_lists(), st.booleans())
 def run(pod, policies, kueue):

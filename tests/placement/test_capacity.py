@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.laws import scheduler, strategies
 from webhook.placement.capacity import (
     CapacityClass,
@@ -41,7 +42,7 @@ def holds(terms: tuple[Term, ...], node: Any) -> bool:
     return any(scheduler.term_holds(cast("dict[str, Any]", term), node) for term in terms)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.lists(shapes(), min_size=1, max_size=3))
 def test_every_node_is_either_inside_a_class_or_outside(wanted: list[Term]) -> None:
     """Never both, never neither: Constrain and Prevent are the same operation on either."""

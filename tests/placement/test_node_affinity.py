@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.laws import scheduler, strategies
 from webhook.placement import node_affinity
 from webhook.placement.shapes import Term
 
 NODES = list(scheduler.every_node(strategies.WORLD, [*strategies.NODE_NAMES, "n3"]))
-few = settings(deadline=None, max_examples=40)
+few = settings(deadline=None, max_examples=examples(40))
 term_lists = cast(
     "st.SearchStrategy[list[Term]]", st.lists(strategies.terms(), min_size=1, max_size=3)
 )

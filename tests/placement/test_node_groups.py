@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.laws import strategies
 from webhook.placement import node_groups
 from webhook.placement.node_groups import NodeGroups
@@ -28,7 +29,7 @@ def admitting(groups: NodeGroups, asked: PodPlacement) -> int:
     return sum(each.count for each in groups.of(asked) if obstacle(asked, each.node) is None)
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=examples(60), suppress_health_check=list(HealthCheck))
 @given(
     st.lists(strategies.pods(), min_size=1, max_size=3),
     st.lists(st.tuples(st.integers(0, 5), st.none() | strategies.nodes()), max_size=20),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.laws import scheduler, strategies
 from webhook.placement import nodes
 from webhook.placement.nodes import InvalidNode, Node, Obstacle, obstacle, survey
@@ -44,7 +45,7 @@ def node(name: str = "n1", *, cordoned: bool = False, taints: Any = (), **labels
     return nodes.read({"metadata": {"name": name, "labels": labels}, "spec": spec})
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(strategies.pods(), strategies.nodes())
 def test_a_node_admits_what_the_scheduler_would_put_there(pod: Json, node: Json) -> None:
     """The answer is that of a model of the scheduler which shares no code with this."""
@@ -52,7 +53,7 @@ def test_a_node_admits_what_the_scheduler_would_put_there(pod: Json, node: Json)
     assert admitted == scheduler.admits(pod, node)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(strategies.pods(), strategies.nodes())
 def test_what_is_named_is_what_is_in_the_way(pod: Json, node: Json) -> None:
     """Without the field that the obstacle names, that obstacle is gone."""
@@ -70,7 +71,7 @@ def test_what_is_named_is_what_is_in_the_way(pod: Json, node: Json) -> None:
         assert not scheduler.taints_admit(pod, node)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(strategies.pods(), st.lists(strategies.nodes(), max_size=6))
 def test_a_survey_counts_every_node_once(pod: Json, listed: list[Json]) -> None:
     """Each node either admits the pod or stands under one condition; most nodes come first."""

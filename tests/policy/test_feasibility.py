@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.laws import scheduler, strategies
 from tests.laws.world import policy_set
 from webhook.placement import nodes
@@ -161,7 +162,7 @@ def test_a_wish_that_folding_drops_does_not_count_twice() -> None:
     assert Reach("PlacementPolicy", "p", "", 2, 1) in found.reaches
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(strategies.policy_lists(most=2), st.lists(strategies.nodes(), min_size=1, max_size=6))
 def test_every_node_that_a_part_leaves_is_one_that_the_scheduler_would_take(
     policies: list[Json], world: list[Json]

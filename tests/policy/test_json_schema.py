@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from tests.document_keys import keys
+from tests.examples import examples
 from tests.policy.examples import EVERYTHING, GONE, changed, places
 from webhook.policy.json_schema import ALL, DIALECT, names, schema
 from webhook.policy.model import KNOWN
@@ -121,7 +122,7 @@ VALUES: st.SearchStrategy[Any] = (
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(st.sampled_from(PLACES), VALUES, st.sampled_from(["replace", "remove"]))
 def test_what_the_reader_takes_the_schema_takes(
     place: tuple[int, tuple[Any, ...]], value: Any, change: str

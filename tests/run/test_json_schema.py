@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from tests.document_keys import keys
+from tests.examples import examples
 from tests.policy.examples import GONE, changed, places
 from tests.run.whole_runs import ALL, TENSORFLOW
 from webhook.run.json_schema import page, schema
@@ -124,7 +125,7 @@ VALUES: st.SearchStrategy[Any] = (
 PLACES = [(index, path) for index, run in enumerate(ALL) for path in places(run)]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(st.sampled_from(PLACES), VALUES | st.just(GONE))
 def test_what_the_reader_takes_the_schema_takes(
     place: tuple[int, tuple[Any, ...]], value: Any

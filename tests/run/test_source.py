@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from webhook.policy.reader import Foreign
 from webhook.run.source import Runs, read
 
@@ -186,7 +187,7 @@ def test_what_is_no_run_is_said_to_be_none(text: str, finding: str) -> None:
     assert only.startswith(finding)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(st.text(max_size=60), st.integers(0, len(RUN)))
 def test_no_text_makes_reading_fail(text: str, at: int) -> None:
     """Whatever stands in the middle of a Run, the answer is documents and findings."""

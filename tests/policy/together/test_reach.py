@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from webhook.identity import Identity
 from webhook.policy import conditions
 from webhook.policy.match_model import Match
@@ -99,7 +100,7 @@ def apart(one: Json, two: Json) -> bool:
     return Reach(match(one)).apart(Reach(match(two)))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(matches, matches, st.lists(subjects, min_size=1, max_size=5))
 def test_what_is_proved_holds_for_every_pod(one: Json, two: Json, pods: list[Subject]) -> None:
     """Who is covered is never met by a pod alone; those apart are never met by one pod."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.laws.strategies import CLASSES, document, pods, policy_lists
 from tests.laws.world import decided, policy_set
 from tests.policy.test_objects import objects
@@ -26,7 +26,7 @@ from webhook.policy.together.warnings import Memory, of_policy, warnings
 
 Json = dict[str, Any]
 thorough = settings(
-    max_examples=int(os.environ.get("FAIRLEAD_EXAMPLES", "40")),
+    max_examples=examples(40),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

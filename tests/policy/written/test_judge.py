@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.policy.test_objects import objects
 from webhook import names
 from webhook.errors import InvalidDocuments
@@ -281,7 +282,7 @@ def good(there: dict[str, bytes]) -> bool:
     return True
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.tuples(written, st.booleans()), max_size=8))
 def test_a_good_set_stays_good_whatever_is_written(writes: list[tuple[Json, bool]]) -> None:
     """If the judge lets pass only what it does not refuse; and it refuses nothing that is good.
@@ -302,7 +303,7 @@ def test_a_good_set_stays_good_whatever_is_written(writes: list[tuple[Json, bool
             there = after
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(written, max_size=5), st.data())
 def test_any_set_can_be_taken_apart_policies_first(start: list[Json], data: st.DataObject) -> None:
     """However wrong it is: nobody is ever locked out."""

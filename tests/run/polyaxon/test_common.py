@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from webhook.run.polyaxon.components.common import split
 from webhook.run.polyaxon.draft import settled
 from webhook.run.template import merged
@@ -30,7 +31,7 @@ SPECS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.dictionaries(st.sampled_from(["master", "worker", "ps"]), SPECS, min_size=1))
 def test_the_template_and_what_differs_give_each_pod_again(specs: dict[str, Any]) -> None:
     """By the strategic merge that makes a role's template of them."""

@@ -11,6 +11,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.run.polyaxon.converting import converted, said
 from webhook.run.polyaxon import Wanted, convert
 
@@ -72,7 +73,7 @@ def test_a_kind_that_is_left_out_is_told_by_the_fields() -> None:
     ]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.sampled_from(CASES), st.data())
 def test_a_file_with_anything_in_any_place_is_converted_or_refused(
     path: Path, data: st.DataObject
@@ -100,7 +101,7 @@ def test_a_file_with_anything_in_any_place_is_converted_or_refused(
         assert finding.column >= 1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.text() | st.binary())
 def test_whatever_the_bytes_are_there_is_an_answer(content: str | bytes) -> None:
     """A Run or an error."""

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from webhook.policy.yaml_text import trees
 from webhook.run.polyaxon.components.patch import STRATEGIES, patched
 from webhook.run.polyaxon.item import Item, plain, read
@@ -75,7 +76,7 @@ def test_groups_of_workers_are_changed_and_never_added() -> None:
     assert outcome(current, patch, "post_merge") == {"workers": {"g": {"replicas": 2}}}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(RUNS, RUNS, st.sampled_from(STRATEGIES))
 def test_a_patch_loses_no_field_and_patching_again_changes_nothing(
     current: Json, patch: Json, strategy: str
@@ -90,7 +91,7 @@ def test_a_patch_loses_no_field_and_patching_again_changes_nothing(
         assert set(plain(once)[name]) == fields
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(RUNS, RUNS)
 def test_isnull_keeps_what_there_is_and_replace_takes_what_is_given(
     current: Json, patch: Json

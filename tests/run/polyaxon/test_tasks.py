@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from webhook.run.plan import plan
 from webhook.run.polyaxon import Wanted, convert
 
@@ -76,7 +77,7 @@ def quantities(resources: Json | None) -> Json:
     return result
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(ENVIRONMENTS, replicas())
 def test_each_replica_has_its_own_field_or_its_tasks(top: Json, section: Json) -> None:
     """The master has what is at the top, and nothing of it reaches the others."""
