@@ -4,12 +4,20 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 AUDIT := .venv-audit
+# Each worker is a process with a control plane of its own. `make test WORKERS=0` runs in one.
+WORKERS ?= auto
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile
+# Without cached bytecode every program that a test starts compiles its modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-unit test-laws golden fuzz test-cluster lint format lock audit sbom bench chaos manifests clean
+.PHONY: help demo test test-unit test-all test-beyond test-operators test-laws golden fuzz lint format lock audit sbom bench chaos manifests clean
 
 help:
 	@echo 'make demo     set up, then show the webhook at work'
-	@echo 'make test     set up, then run every test, the real API server included'
+	@echo 'make test     set up, then run the tests that every change needs, on a real API server too'
+	@echo 'make test-unit  the tests that need no control plane'
+	@echo 'make test-all   make test, and models, schemas and chaos held against the real thing'
+	@echo 'make test-operators  the tests beside Kueue, which is built on first use'
 	@echo 'make fuzz     a million random reviews: FAIRLEAD_FUZZ_CASES=… for another number'
 	@echo 'make golden   rewrite the golden texts of messages after they were reworded'
 	@echo 'make lint     ruff, mypy, import-linter'
@@ -31,18 +39,31 @@ $(STAMP): pyproject.toml requirements.lock requirements-dev.lock
 demo: $(STAMP)
 	$(BIN)/fairlead demo
 
+# What is in which tier: docs/testing.md.
 test: $(STAMP)
-	$(BIN)/python -m pytest
+	$(PYTEST) --tier unit,cluster
 
-# What needs no control plane: seconds, for the loop while writing.
 test-unit: $(STAMP)
-	$(BIN)/python -m pytest --ignore=tests/cluster --ignore=tests/chaos
+	$(PYTEST) --tier unit
+
+test-all: export FAIRLEAD_EXAMPLES ?= many
+test-all: $(STAMP)
+	$(PYTEST) --tier unit,cluster,thorough
+
+# What test-all has beyond test: the tier thorough, and every property with many examples.
+test-beyond: export FAIRLEAD_EXAMPLES ?= many
+test-beyond: $(STAMP)
+	$(PYTEST) --tier thorough,properties
+
+test-operators: $(STAMP)
+	$(PYTEST) --tier operators
 
 # The laws, and the controller in a world of faults, with FAIRLEAD_EXAMPLES random cases for each.
+test-laws: export FAIRLEAD_EXAMPLES ?= many
 test-laws: $(STAMP)
-	$(BIN)/python -m pytest tests/laws tests/run/machine --timeout=7200
+	$(PYTEST) tests/laws tests/run/machine --timeout=7200
 
-# Random reviews for about an hour on one core. FAIRLEAD_FUZZ_CASES says how many, CI takes 12,000.
+# Random reviews for about an hour on one core. FAIRLEAD_FUZZ_CASES says how many.
 fuzz: export FAIRLEAD_FUZZ_CASES ?= 1000000
 fuzz: $(STAMP)
 	$(BIN)/python -m pytest tests/fuzz --timeout=86400
@@ -51,9 +72,6 @@ fuzz: $(STAMP)
 golden: TIER ?= unit
 golden: $(STAMP)
 	$(BIN)/python -m pytest -n 0 -p no:randomly --tier $(TIER) --update-golden -q
-
-test-cluster: $(STAMP)
-	$(BIN)/python -m pytest tests/cluster
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -2,6 +2,8 @@
 
 A test's folder, or its file where one differs from its folder, is in exactly one tier. What may be
 in which tier, and why: docs/testing.md. A pytest plugin: `--tier unit,cluster` collects those.
+`--tier properties` collects the properties of every tier but operators, to run them again with
+more examples.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ TIERS: Final[dict[str, tuple[str, ...]]] = {
     "thorough": ("agreement", "chaos"),
     "operators": ("operators",),
 }
+
+PROPERTIES: Final = "properties"
 
 
 def tiers_of(path: Path) -> list[str]:
@@ -50,13 +54,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--tier",
         metavar="NAMES",
-        help=f"Collect the tests of these tiers only, separated by commas: {', '.join(TIERS)}.",
+        help=f"Collect the tests of these tiers only, separated by commas: {', '.join(TIERS)}; or "
+        f"{PROPERTIES}, those of every tier that try random cases.",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse a tier that does not exist."""
-    if unknown := set(_wanted(config)) - set(TIERS):
+    config.addinivalue_line(
+        "markers", "property: tries random cases, as many as tests.examples says"
+    )
+    if unknown := set(_wanted(config)) - {*TIERS, PROPERTIES}:
         raise pytest.UsageError(
             f"--tier: unknown tier {', '.join(sorted(unknown))}; the tiers are {', '.join(TIERS)}"
         )
@@ -69,7 +77,23 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     if collection_path.is_file() and not collection_path.name.startswith("test_"):
         return None
+    if PROPERTIES in wanted:
+        wanted = [*wanted, "unit", "cluster", "thorough"]
     return None if set(wanted) & set(tiers_of(collection_path)) else True
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Under --tier properties leave out the tests of other tiers that try no random cases."""
+    wanted = _wanted(config)
+    if PROPERTIES not in wanted:
+        return
+    kept, left_out = [], []
+    for item in items:
+        is_property = any(item.get_closest_marker(name) for name in ("hypothesis", "property"))
+        whole = set(tiers_of(item.path)) & set(wanted)
+        (kept if is_property or whole else left_out).append(item)
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = kept
 
 
 def _wanted(config: pytest.Config) -> list[str]:

@@ -1,7 +1,7 @@
 """An independent model of the scheduler's node rules: labels, fields and taints.
 
 Written from the documentation of v1.NodeSelector and v1.Toleration, and shares no code with the
-engine on purpose. tests/cluster/test_model.py holds it against the real kube-scheduler.
+engine on purpose. tests/agreement/test_model.py holds it against the real kube-scheduler.
 """
 
 from __future__ import annotations

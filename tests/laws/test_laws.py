@@ -358,6 +358,7 @@ run()
 """
 
 
+@pytest.mark.property
 def test_law_9_the_same_input_gives_the_same_bytes() -> None:
     """In another process, with another seed of Python's hashes, a decision is the same."""
     outputs = []

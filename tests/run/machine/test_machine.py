@@ -27,6 +27,7 @@ from webhook.run import steps
 from webhook.run.reconcile import reconcile
 
 
+@pytest.mark.property
 @pytest.mark.parametrize(
     ("spec_of", "controllers", "walks"),
     [
