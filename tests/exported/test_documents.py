@@ -109,7 +109,7 @@ def test_the_order_of_documents_does_not_count() -> None:
 @pytest.mark.parametrize("provider", PROVIDERS, ids=lambda path: path.stem)
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
 def test_every_folder_that_ships_can_be_exported(folder: Path, provider: Path) -> None:
-    """Beside the classes of every provider. tests/agreement/test_exported_policies.py has them judged."""
+    """Beside the classes of every provider; tests/agreement/ has them judged by the API server."""
     files = {**read_folder(folder), **read_folder(provider)}
     placed, _ = placed_of(files)
     found = documents(placed, webhooks())
