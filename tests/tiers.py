@@ -29,6 +29,9 @@ TIERS: Final[dict[str, tuple[str, ...]]] = {
 }
 
 PROPERTIES: Final = "properties"
+# Seconds for one test, its fixtures included, where pyproject.toml's time-out is too short:
+# thousands of random cases on the real API server, and scenarios of faults; a webhook of Kueue's.
+TIMEOUTS: Final = {"thorough": 900, "operators": 600}
 
 
 def tiers_of(path: Path) -> list[str]:
@@ -83,7 +86,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Under --tier properties leave out the tests of other tiers that try no random cases."""
+    """Set the tiers' time-outs; under --tier properties leave out what tries no random cases."""
+    for item in items:
+        (tier,) = tiers_of(item.path)
+        if tier in TIMEOUTS and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(TIMEOUTS[tier]))
     wanted = _wanted(config)
     if PROPERTIES not in wanted:
         return

@@ -176,7 +176,7 @@ def mutated(source: str, mutant: Mutant) -> tuple[str, int, str] | None:
     return ast.unparse(changed), line, source.splitlines()[line - 1].strip()
 
 
-def cover(tests: Sequence[str], folders: Sequence[str], options: Sequence[str]) -> Coverage:
+def cover(tests: Sequence[str], folders: Sequence[str]) -> Coverage:
     """Run tests; file -> line -> the tests that reach it, the fastest first.
 
     A line that only runs on import is covered by every test that reaches the file.
@@ -199,7 +199,7 @@ def cover(tests: Sequence[str], folders: Sequence[str], options: Sequence[str]) 
 
     measured.start()
     try:
-        pytest.main(["-q", "-p", "no:randomly", "-p", "no:xdist", *options, *tests], [Contexts()])
+        pytest.main(["-q", "-p", "no:randomly", "-p", "no:xdist", *tests], [Contexts()])
     finally:
         measured.stop()
     data, root = measured.get_data(), Path.cwd()
@@ -219,7 +219,7 @@ def cover(tests: Sequence[str], folders: Sequence[str], options: Sequence[str]) 
     return found
 
 
-def judge(root: Path, mutant: Mutant, coverage: Coverage, options: Sequence[str]) -> Json:
+def judge(root: Path, mutant: Mutant, coverage: Coverage) -> Json:
     """Apply one mutant, run the tests that cover its line, and put the file back."""
     path = root / mutant.file
     source = path.read_text()
@@ -235,7 +235,7 @@ def judge(root: Path, mutant: Mutant, coverage: Coverage, options: Sequence[str]
     begin = time.monotonic()
     path.write_text(text)
     try:
-        code = _pytest(root, [*options, *tests])
+        code = _pytest(root, tests)
     finally:
         path.write_text(source)
     verdict = {0: "survived", 1: "killed", 2: "killed", 124: "killed: it hangs"}
@@ -270,7 +270,7 @@ def run(root: Path, mutants: Sequence[Mutant], coverage: Coverage, out: Path) ->
     for at, mutant in enumerate(mutants, 1):
         if tuple(mutant) in done:
             continue
-        result = judge(root, mutant, coverage, ())
+        result = judge(root, mutant, coverage)
         with out.open("a") as file:
             file.write(json.dumps(result) + "\n")
         print(
@@ -303,7 +303,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.command == "sample":
         json.dump(sample(root, given.folders, given.count, given.seed), sys.stdout, indent=0)
     elif given.command == "cover":
-        given.out.write_text(json.dumps(cover(given.tests, given.of, [])))
+        given.out.write_text(json.dumps(cover(given.tests, given.of)))
     else:
         mutants = [Mutant(*each) for each in json.loads(given.mutants.read_text())]
         run(root, mutants, json.loads(given.coverage.read_text()), given.out)
