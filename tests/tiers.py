@@ -94,7 +94,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     wanted = _wanted(config)
     if PROPERTIES not in wanted:
         return
-    kept, left_out = [], []
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
     for item in items:
         is_property = any(item.get_closest_marker(name) for name in ("hypothesis", "property"))
         whole = set(tiers_of(item.path)) & set(wanted)

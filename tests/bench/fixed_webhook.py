@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tests.bench.client import listens
 from webhook.errors import SandboxError
 from webhook.sandbox.cache import cache_directory, locked
-from webhook.sandbox.control_plane import free_ports
+from webhook.sandbox.ports import free_ports
 from webhook.sandbox.readiness import wait_until
 from webhook.sandbox.toolchain import find_toolchain
 

@@ -23,8 +23,9 @@ from webhook.errors import SandboxError
 from webhook.interception import PATH
 from webhook.policy.crd import custom_resource_definitions
 from webhook.sandbox.binaries import obtain_binaries
-from webhook.sandbox.control_plane import ControlPlane, Settings, free_ports
+from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.definition import install_definition
+from webhook.sandbox.ports import free_ports
 from webhook.sandbox.processes import Process
 from webhook.sandbox.progress import Progress
 from webhook.sandbox.readiness import wait_until

@@ -13,8 +13,9 @@ import yaml
 
 from tests.operators import built
 from tests.operators.built import Built
-from webhook.sandbox.control_plane import ControlPlane, free_ports
+from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.modules import Module, Program
+from webhook.sandbox.ports import free_ports
 from webhook.sandbox.progress import Progress
 from webhook.sandbox.readiness import wait_until
 

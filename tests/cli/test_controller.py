@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from tests.kube.fake_api import write_kubeconfig
 from tests.server.serving import get, readiness
 from webhook.cli.controller import command
-from webhook.sandbox.control_plane import free_ports
+from webhook.sandbox.ports import free_ports
 
 COMMAND = [sys.executable, "-c", "from webhook.cli import main; main()", "controller"]
 

@@ -19,8 +19,9 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from webhook.cli import fairlead
-from webhook.sandbox.control_plane import ControlPlane, free_ports
+from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.ports import free_ports
 from webhook.sandbox.readiness import wait_until
 
 Json = dict[str, Any]

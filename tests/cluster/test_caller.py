@@ -22,7 +22,8 @@ from tests.cluster.rooms import is_stamped
 from tests.control_planes import StartControlPlane
 from tests.server.clients import client
 from tests.server.serving import readiness
-from webhook.sandbox.control_plane import ControlPlane, Settings, free_ports
+from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.ports import free_ports
 from webhook.sandbox.webhook_config import mutating_webhook_configuration
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"

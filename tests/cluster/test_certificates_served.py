@@ -28,7 +28,8 @@ from webhook.controller.certificates.observe import Observer
 from webhook.controller.certificates.presented import serial_number
 from webhook.controller.certificates.watch import watch
 from webhook.kube.client import Client, connect
-from webhook.sandbox.control_plane import ControlPlane, free_ports
+from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.ports import free_ports
 from webhook.sandbox.readiness import wait_until
 
 # An API server takes up a changed configuration within milliseconds here.

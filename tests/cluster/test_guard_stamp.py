@@ -16,7 +16,8 @@ from tests.cluster.rooms import NewNamespace, Room, is_stamped
 from webhook import names
 from webhook.guards import stamp
 from webhook.interception import webhooks
-from webhook.sandbox.control_plane import ControlPlane, free_ports
+from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.ports import free_ports
 from webhook.sandbox.webhook import start_webhook
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]

@@ -15,7 +15,8 @@ import pytest
 
 from tests.cluster.manifests import pod
 from tests.cluster.rooms import NewNamespace, Room, Running, is_stamped
-from webhook.sandbox.control_plane import ControlPlane, free_ports
+from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.ports import free_ports
 from webhook.sandbox.webhook import Webhook
 from webhook.sandbox.webhook_config import mutating_webhook_configuration
 

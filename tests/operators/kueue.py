@@ -18,9 +18,10 @@ from tests.operators import built
 from tests.operators.built import Built, Json
 from webhook.errors import SandboxError
 from webhook.sandbox.binaries import obtain_kubectl
-from webhook.sandbox.control_plane import ControlPlane, free_ports
+from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.modules import Module, Program
+from webhook.sandbox.ports import free_ports
 from webhook.sandbox.progress import Progress
 from webhook.sandbox.readiness import wait_until
 

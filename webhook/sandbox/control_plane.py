@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import json
 import shutil
-import socket
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -18,6 +16,7 @@ from webhook.sandbox.binaries import ALL
 from webhook.sandbox.credentials import write_credentials
 from webhook.sandbox.kubeconfig import write_kubeconfig
 from webhook.sandbox.nodes import node_manifests
+from webhook.sandbox.ports import free_ports
 from webhook.sandbox.processes import Lifeline, Process, end_recorded
 from webhook.sandbox.readiness import (
     accounts_ready,
@@ -225,15 +224,3 @@ class ControlPlane:
                 process.check()
 
         wait_until(what, ready, check, deadline)
-
-
-def free_ports(names: Sequence[str]) -> dict[str, int]:
-    """A port of 127.0.0.1 for each name, all different, on which nobody listens at the moment."""
-    with contextlib.ExitStack() as stack:
-        ports = {}
-        for name in names:
-            # All are held until all are found, or the kernel could give one out twice.
-            taken = stack.enter_context(socket.socket())
-            taken.bind(("127.0.0.1", 0))
-            ports[name] = taken.getsockname()[1]
-        return ports

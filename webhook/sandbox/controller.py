@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from webhook.sandbox.control_plane import free_ports
+from webhook.sandbox.ports import free_ports
 from webhook.sandbox.readiness import wait_until
 
 if TYPE_CHECKING:

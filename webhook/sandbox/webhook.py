@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.interception import PATH
-from webhook.sandbox.control_plane import free_ports
+from webhook.sandbox.ports import free_ports
 from webhook.sandbox.readiness import wait_until
 from webhook.sandbox.webhook_config import (
     mutating_webhook_configuration,

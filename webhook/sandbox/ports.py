@@ -1,0 +1,74 @@
+"""Free ports on 127.0.0.1 that nothing else takes before a process listens on them."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import socket
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from webhook.errors import SandboxError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import TextIO
+
+# Below the ports that the kernel gives to connections and to whoever binds port 0. One of those
+# could be taken between the moment it was found free and the moment a component listens on it.
+_LOWEST: Final = 20_000
+_RANGE: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_DEFAULT_END: Final = 32_768
+# Locks of the ports that this process has given out. The kernel frees them when it ends.
+_HELD: Final[list[TextIO]] = []
+
+
+def free_ports(names: Sequence[str]) -> dict[str, int]:
+    """Return a port of 127.0.0.1 for each name, all different, on which nobody listens.
+
+    No other process of this user gets them by this function while this one lives. Raises
+    SandboxError if none is left.
+    """
+    return {name: _take() for name in names}
+
+
+def _take() -> int:
+    folder = Path(tempfile.gettempdir()) / f"fairlead-ports-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+        raise SandboxError(f"{folder} belongs to somebody else: remove it, or set TMPDIR")
+    first, end = _LOWEST, _end()
+    for port in random.sample(range(first, end), end - first):
+        file = (folder / str(port)).open("w")
+        if _lock(file) and _is_free(port):
+            _HELD.append(file)
+            return port
+        file.close()
+    raise SandboxError(f"no port from {first} to {end - 1} is free on 127.0.0.1")
+
+
+def _lock(file: TextIO) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as tried:
+        try:
+            tried.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def _end() -> int:
+    try:
+        end = int(_RANGE.read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return _DEFAULT_END
+    return end if end > _LOWEST + 1000 else _DEFAULT_END
