@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.examples import examples
+
+# So that an assert in a module that is no test says what it found, too.
+pytest.register_assert_rewrite(
+    *(f"tests.{folder.name}" for folder in Path(__file__).parent.iterdir() if folder.is_dir())
+)
 
 pytest_plugins = ["tests.tiers", "tests.wording", "tests.control_planes"]
 

@@ -158,7 +158,9 @@ def comparable(pod: Json) -> Json:
         {key: value for key, value in each.items() if key != "lastTransitionTime"}
         for each in status.get("conditions") or ()
     ]
-    return {**pod, "metadata": metadata, "status": status}
+    # The API server drops an empty map: of a selector whose last key an override took away.
+    spec = {k: v for k, v in pod["spec"].items() if (k, v) != ("nodeSelector", {})}
+    return {**pod, "metadata": metadata, "spec": spec, "status": status}
 
 
 def ours(texts: Iterable[str]) -> set[str]:
