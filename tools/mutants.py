@@ -77,17 +77,20 @@ class Place(NamedTuple):
 
 def places(tree: ast.Module) -> Iterator[Place]:
     """Yield every place of a module that can be changed, in the order of the source."""
-    yield from _places(tree, "")
+    yield from _places(tree, "", in_class=False)
 
 
-def _places(node: ast.AST, function: str) -> Iterator[Place]:
+def _places(node: ast.AST, function: str, *, in_class: bool) -> Iterator[Place]:
     for child in _code(node):
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield from _places(child, f"{function}.{child.name}".lstrip("."))
+            name = f"{function}.{child.name}".lstrip(".")
+            yield from _places(child, name, in_class=isinstance(child, ast.ClassDef))
             continue
         for changed, change in _changes(child):
-            yield Place(function, child, changed, change)
-        yield from _places(child, function)
+            # Texts in the body of a class are descriptions of fields, for the reference.
+            if not (in_class and change == TEXT):
+                yield Place(function, child, changed, change)
+        yield from _places(child, function, in_class=in_class)
 
 
 def _code(node: ast.AST) -> Iterator[ast.AST]:
@@ -238,8 +241,9 @@ def judge(root: Path, mutant: Mutant, coverage: Coverage) -> Json:
         code = _pytest(root, tests)
     finally:
         path.write_text(source)
-    verdict = {0: "survived", 1: "killed", 2: "killed", 124: "killed: it hangs"}
-    result["result"] = verdict.get(code, f"exit code {code}")
+    # 4: a plugin or a conftest.py cannot be imported.
+    verdict = {0: "survived", 124: "killed: it hangs"}
+    result["result"] = verdict.get(code, "killed")
     return {**result, "tests": len(tests), "seconds": round(time.monotonic() - begin, 1)}
 
 
