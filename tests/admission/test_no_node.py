@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.admission.reviews import POOL, Webhook, pod, policy_set, review
+from tests.wording import Wording, mentions
 from webhook.admission.advice import MAX_CHARACTERS
 from webhook.admission.notice import NO_NODE, Notice
 from webhook.admission.prospects import Prospects
@@ -73,7 +74,9 @@ def test_it_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     assert record.levelno == logging.INFO
 
 
-def test_an_error_of_the_look_at_nodes_refuses_no_pod(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_of_the_look_at_nodes_refuses_no_pod(
+    caplog: pytest.LogCaptureFixture, wording: Wording
+) -> None:
     """It is but a warning; the error is counted and logged."""
 
     def fails(*_: object) -> str:
@@ -84,7 +87,10 @@ def test_an_error_of_the_look_at_nodes_refuses_no_pod(caplog: pytest.LogCaptureF
     assert answer.response["allowed"]
     assert answer.patch
     assert server.counted("engine_errors") == 1
-    assert "no look at the nodes" in caplog.text
+    (record,) = caplog.records
+    assert record.exc_info
+    mentions(record.getMessage(), "nodes")
+    wording(record.getMessage())
 
 
 def test_the_warning_comes_before_all_others() -> None:
