@@ -16,7 +16,7 @@ from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import Node
 
 Json = dict[str, Any]
-SAID = "0 of 1 nodes: pool=experiments (policy pool-required) matches none"
+SAID = "0 of 1 nodes: pool=experiments (policy pool-required)"
 OWNED = {
     "ownerReferences": [
         {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}
@@ -36,7 +36,8 @@ def test_the_pod_is_admitted_with_a_warning() -> None:
     server = webhook()
     answer = server.post(review())
     assert answer.response["allowed"]
-    assert answer.response["warnings"] == [f"fairlead: {SAID}"]
+    (warning,) = answer.response["warnings"]
+    assert warning.startswith(f"fairlead: {SAID} ")
     assert answer.patch == webhook(pool="experiments").post(review()).patch
     assert server.counted("unplaceable") == 1
 
@@ -60,7 +61,7 @@ def test_its_owner_hears_of_it() -> None:
     server.post(review(came))
     (notice,) = told
     assert (notice.owner.name, notice.reason) == ("j", NO_NODE)
-    assert notice.message.startswith(f"{SAID}. ")
+    assert notice.message.startswith(f"{SAID} ")
 
 
 def test_it_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
@@ -70,7 +71,7 @@ def test_it_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     assert not caplog.records
     webhook().post(review())
     (record,) = caplog.records
-    assert record.__dict__["no_node"] == SAID
+    assert record.__dict__["no_node"].startswith(f"{SAID} ")
     assert record.levelno == logging.INFO
 
 

@@ -230,21 +230,24 @@ def test_too_many_warnings_are_cut_before_the_api_server_does(wording: Wording) 
     ("body", "what"),
     [
         (b"{", "not JSON"),
-        (review(wish(), operation="CONNECT"), "want CREATE, UPDATE or DELETE"),
+        (review(wish(), operation="CONNECT"), "CREATE, UPDATE or DELETE"),
         (review(wish(), resource={"group": "", "resource": "pods"}), "request.resource: want"),
         (review(wish(), subResource="status"), "subResource"),
-        (review(wish(), object=None), "request.object: want a JSON object, not null"),
-        (review(wish(), object={"metadata": {}}), "metadata.name: want a JSON string, not null"),
+        (review(wish(), object=None), "request.object: "),
+        (review(wish(), object={"metadata": {}}), "metadata.name: "),
         (review(None, SPOT, oldObject=None), "request.oldObject"),
         (review(wish(), userInfo=None), "request.userInfo"),
     ],
 )
-def test_what_is_no_review_of_ours_is_no_judgement(body: Json | bytes, what: str) -> None:
+def test_what_is_no_review_of_ours_is_no_judgement(
+    body: Json | bytes, what: str, wording: Wording
+) -> None:
     """400, and the API server goes by its failurePolicy."""
     world = World(SPOT)
     answer = world.post(body)
     assert answer.status == 400
     assert what in answer.body.decode()
+    wording(answer.body.decode())
     assert world.counted("unjudged") == 1
 
 
