@@ -69,7 +69,7 @@ def test_the_policy_that_shuts_the_pod_out_is_named(wording: Wording) -> None:
     mentions(tainted, "0 of 37 nodes: pool=ml (policy gpu-jobs)", "12", "taint gpu=true")
     wording(tainted)
     absent = said(pod(), policy("p", "overrides: {nodeSelector: {pool: none}}"))
-    mentions(absent, "0 of 37 nodes: pool=none (policy p)")
+    mentions(absent, "0 of 37 nodes: pool=none (policy p) matches none")
     assert "taint" not in absent
     wording(absent)
 
@@ -103,17 +103,17 @@ def test_classes_are_called_by_their_names(wording: Wording) -> None:
     spot = SPOT.replace("AUTOSCALED", "false")
     constrain = policy("cheap", "overrides: {capacity: [{class: spot, mode: Constrain}]}")
     text = said(pod(), spot, constrain)
-    mentions(text, "0 of 37 nodes: class spot (policy cheap)")
+    mentions(text, "0 of 37 nodes: class spot (policy cheap) matches none")
     wording(text)
     prevent = policy("steady", "overrides: {capacity: [{class: spot, mode: Prevent}]}")
     nodes = [Node("s", {"lifecycle": "spot"}, [], allocatable=ROOM)]
     text = said(pod(), spot, prevent, nodes=nodes)
-    mentions(text, "0 of 1 nodes: outside class spot (policy steady)")
+    mentions(text, "0 of 1 nodes: outside class spot (policy steady) matches none")
     wording(text)
     asked = pod()
     asked["metadata"]["annotations"] = {names.CAPACITY: "spot=Constrain"}
     text = said(asked, spot, policy("p", "defaults: {labels: {a: b}}"))
-    mentions(text, "0 of 37 nodes: class spot")
+    mentions(text, "0 of 37 nodes: class spot matches none")
     assert "policy" not in text
     wording(text)
 
@@ -138,7 +138,7 @@ def test_required_affinity_is_told_by_its_requirements(wording: Wording) -> None
     assert said(affine(*many)).endswith("required affinity matches none")
     wish = f"requirements: {{affinity: {{nodeAffinity: {{{REQUIRED}: {{nodeSelectorTerms: ["
     wish += "{matchExpressions: [{key: pool, operator: In, values: [c]}]}]}}}}"
-    mentions(said(pod(), policy("p", wish)), "0 of 37 nodes: pool In [c] (policy p)")
+    mentions(said(pod(), policy("p", wish)), "0 of 37 nodes: pool In [c] (policy p) matches none")
 
 
 def test_a_request_that_no_node_could_give_is_told(wording: Wording) -> None:
@@ -179,7 +179,7 @@ def test_nodes_that_are_made_on_demand_are_no_alarm(wording: Wording) -> None:
     assert said(pod(), made, constrain) == ""
     assert "matches none" in said(pod(), SPOT.replace("AUTOSCALED", "false"), constrain)
     text = said(pod(nodeSelector={"typo": "x"}), made, constrain)
-    mentions(text, "0 of 37 nodes: typo=x and class spot (policy cheap)")
+    mentions(text, "0 of 37 nodes: typo=x and class spot (policy cheap) match none")
     wording(text)
 
 

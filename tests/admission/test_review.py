@@ -90,10 +90,10 @@ def test_many_digits_in_a_text_are_no_number() -> None:
 @pytest.mark.parametrize(
     ("change", "facts"),
     [
-        ({"kind": "Pod"}, ("AdmissionReview",)),
+        ({"kind": "Pod"}, ("AdmissionReview", "not", "'Pod'")),
         ({"apiVersion": "admission.k8s.io/v1beta1"}, ("v1beta1",)),
-        ({"apiVersion": None}, ("AdmissionReview",)),
-        ({"kind": {"deep": "x" * 9999}}, ("AdmissionReview",)),
+        ({"apiVersion": None}, ("AdmissionReview", "not None")),
+        ({"kind": {"deep": "x" * 9999}}, ("AdmissionReview", "not", "{'deep': 'xxx")),
         ({"request": None}, ("request: ", "object", "null")),
         ({"request": []}, ("request: ", "object", "array")),
     ],

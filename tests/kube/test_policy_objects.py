@@ -301,7 +301,7 @@ def test_exceptions_that_are_defined_and_may_not_be_read_are_waited_for(tmp_path
 
     async def main() -> None:
         async with watching(tmp_path, answer) as (watched, api):
-            await until(lambda: "give this account list and watch" in watched.trouble())
+            await until(lambda: "list and watch" in watched.trouble())
             await until(lambda: any(request.path == GROUP for request in api.requests))
             assert not watched.synced
 

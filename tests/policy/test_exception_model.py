@@ -86,7 +86,8 @@ def test_what_is_wrong_is_said_with_the_cure(
     [(at, message)] = problems(**spec)
     assert at == f"spec.{where}"
     mentions(message, says)
-    wording(message)
+    if "should have" not in message:  # else it is pydantic's
+        wording(message)
 
 
 @pytest.mark.parametrize("field", ["namespace", "generateName"])
