@@ -129,8 +129,8 @@ def test_pods_that_would_be_rejected_are_foretold(wording: Wording) -> None:
     """The Job is made, and its pods never come: nobody would see why."""
     webhook = Webhook(policy_set(POOL))
     (said,) = webhook.told(job(template(**ELSEWHERE), completions=3))
-    assert said.startswith("fairlead: 3 pods of Job train in ml-team")
-    mentions(said, "rejected", "policy pool-required", *REJECTED)
+    assert said.startswith("fairlead: 3 pods ")
+    mentions(said, "Job train", "ml-team", "rejected", "policy pool-required", *REJECTED)
     wording(said)
     assert webhook.counted("workload_warnings") == 1
 

@@ -38,7 +38,7 @@ def test_the_owner_of_a_rejected_pod_is_told(wording: Wording) -> None:
     assert notice[:3] == ("ml-team", OWNER, REJECTED)
     reason, _, cure = notice.message.partition(". ")
     mentions(reason, "policy pool-required", "nodeSelector[pool]", "'experiments'", "'other'")
-    mentions(cure, "pod template of Job train", "policy pool-required", "PlacementException")
+    mentions(cure, "pod template", "Job train", "policy pool-required", "PlacementException")
     wording(notice.message)
 
 
@@ -82,8 +82,9 @@ def test_a_pod_that_asks_for_what_there_is_not_tells_what_to_change(wording: Wor
     made = owned(JOB)
     made["metadata"]["annotations"] = {"fairlead.dev/capacity": "nowhere=Constrain"}
     (notice,) = told(made)
-    mentions(notice.message, "nowhere", "pod template of Job train")
+    mentions(notice.message, "nowhere", "pod template", "Job train")
     assert "policy" not in notice.message
+    assert "admin" not in notice.message
     wording(notice.message)
 
 
@@ -110,7 +111,7 @@ def test_a_long_reason_leaves_room_for_the_cure() -> None:
     """What the pod says may be long, and a message has an end."""
     (notice,) = told(owned(JOB, nodeSelector={"pool": "x" * 2000}))
     assert len(notice.message) <= 1024
-    mentions(notice.message, "pod template of Job train", "PlacementException")
+    mentions(notice.message, "pod template", "Job train", "PlacementException")
 
 
 def test_a_pod_without_a_node_has_a_reason_of_its_own(wording: Wording) -> None:
@@ -119,6 +120,6 @@ def test_a_pod_without_a_node_has_a_reason_of_its_own(wording: Wording) -> None:
     assert notice is not None
     assert notice[:3] == ("ml", OWNER, NO_NODE)
     assert notice.message.startswith("0 of 37 nodes: pool=ml matches 12. ")
-    mentions(notice.message, "pod template of Job train", "admin")
+    mentions(notice.message, "pod template", "Job train", "admin")
     wording(notice.message)
     assert of_no_node(pod(), "ml", "0 of 37 nodes") is None

@@ -94,7 +94,7 @@ def test_both_are_named_where_neither_is_to_blame_alone(wording: Wording) -> Non
         policy("p", "defaults: {nodeSelector: {pool: web}}"),
         nodes=nodes,
     )
-    mentions(text, "0 of 38 nodes: zone=a matches 1 and pool=web (policy p) 25", "both")
+    mentions(text, "0 of 38 nodes: ", "zone=a matches 1", "pool=web (policy p) 25", "both")
     wording(text)
 
 

@@ -141,7 +141,7 @@ def test_a_class_that_stays_closed_is_a_warning(wording: Wording) -> None:
     concern = only("overrides: {capacity: [{class: spot, mode: Allow}]}", [WORLD[0], WORLD[2]])
     place = ("PlacementPolicy", "p", ("spec", "overrides", "capacity", 0))
     assert concern == Concern(*place, concern.message, "warning")
-    mentions(concern.message, "Allow", "none of the 1 nodes of class spot")
+    mentions(concern.message, "Allow", "none of the 1 nodes", "class spot")
     mentions(concern.message, "not tolerate", "gpu=a100:NoSchedule (on 1)")
     wording(concern.message)
 

@@ -281,17 +281,17 @@ def test_what_audit_keeps_from_coming_true_is_told_as_what_will_come(wording: Wo
     )
     mentions(today, "contradicts", "policy 'a'", "rejected")
     assert "enforced" not in today
-    mentions(later, "contradicts", "policy 'b'", "rejected, once 'b' is enforced")
+    mentions(later, "contradicts", "policy 'b'", "rejected", "'b' is enforced")
     wording(later)
     both = policy("d", **audited, requirements={**spot("Constrain"), "nodeSelector": {"spot": "x"}})
     (line,) = told(both)
-    mentions(line, "every pod", "rejected, once 'd' is enforced")
+    mentions(line, "every pod", "rejected", "'d' is enforced")
     wording(line)
     (line,) = told(
         policy("a", **audited, match={"roles": ["worker"]}, overrides=pool("a")),
         policy("b", **audited, overrides=pool("b")),
     )
-    mentions(line, "equal priority", "once 'b', 'a' are enforced")
+    mentions(line, "equal priority", "'b', 'a' are enforced")
     wording(line)
 
 

@@ -184,7 +184,7 @@ def test_warnings_are_those_that_the_write_brings(wording: Wording) -> None:
     others = [policy(f"p{at}", overrides={"schedulerName": f"s{at}"}) for at in range(5)]
     (line,) = judge(others, policy("a", requirements={"schedulerName": "own"})).warnings
     mentions(line, "policy 'p0', policy 'p1', policy 'p2' and 2 more: ")
-    mentions(line, "spec.overrides.schedulerName: no pod gets it", "policy 'a': requirements")
+    mentions(line, "spec.overrides.schedulerName: ", "no pod gets it", "policy 'a': requirements")
     wording(line)
 
 
