@@ -49,7 +49,7 @@ def test_every_document_of_every_file_is_read_in_the_order_of_names() -> None:
     assert read_back.sound() == read_back.documents
 
 
-def test_the_example_of_the_guide_is_reported_word_for_word(wording: Wording) -> None:
+def test_a_wrong_value_is_reported_with_its_place_and_the_values_allowed(wording: Wording) -> None:
     """File, line, column, path, the value, the values allowed."""
     text = "\n" * 10 + HEAD + "  overrides:\n    tolerations:\n      - operator: Exist\n"
 
