@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.admission.reviews import pod, policy_set
 from tests.examples import examples
 from tests.laws import strategies, world
+from tests.wording import Wording, mentions
 from webhook import names
 from webhook.admission import prospects
 from webhook.admission.arrival import Arrival, Cluster
@@ -63,31 +64,30 @@ def test_of_a_pod_that_some_node_admits_nothing_is_said() -> None:
     assert said(pod(), policy("p", "defaults: {nodeSelector: {pool: web}}")) == ""
 
 
-def test_the_policy_that_shuts_the_pod_out_is_named() -> None:
+def test_the_policy_that_shuts_the_pod_out_is_named(wording: Wording) -> None:
     """In the words of the pod that comes out."""
-    assert said(pod(), policy("gpu-jobs", "defaults: {nodeSelector: {pool: ml}}")) == (
-        "0 of 37 nodes: pool=ml (policy gpu-jobs) matches 12, but their taint gpu=true is not "
-        "tolerated"
-    )
-    assert said(pod(), policy("p", "overrides: {nodeSelector: {pool: none}}")) == (
-        "0 of 37 nodes: pool=none (policy p) matches none"
-    )
+    tainted = said(pod(), policy("gpu-jobs", "defaults: {nodeSelector: {pool: ml}}"))
+    mentions(tainted, "0 of 37 nodes: pool=ml (policy gpu-jobs)", "12", "taint gpu=true")
+    wording(tainted)
+    absent = said(pod(), policy("p", "overrides: {nodeSelector: {pool: none}}"))
+    mentions(absent, "0 of 37 nodes: pool=none (policy p) matches none")
+    assert "taint" not in absent
+    wording(absent)
 
 
-def test_a_policy_that_asks_what_the_pod_says_is_not_blamed() -> None:
+def test_a_policy_that_asks_what_the_pod_says_is_not_blamed(wording: Wording) -> None:
     """Nor one that only asks for another thing."""
     text = said(
         pod(nodeSelector={"pool": "ml"}),
         policy("same", "defaults: {nodeSelector: {pool: ml}}"),
         policy("other", "defaults: {labels: {a: b}}"),
     )
-    assert text == (
-        "0 of 37 nodes as the pod came: pool=ml matches 12, but their taint gpu=true is not "
-        "tolerated"
-    )
+    mentions(text, "0 of 37 nodes", ": pool=ml", "12", "taint gpu=true")
+    assert "policy" not in text
+    wording(text)
 
 
-def test_both_are_named_where_neither_is_to_blame_alone() -> None:
+def test_both_are_named_where_neither_is_to_blame_alone(wording: Wording) -> None:
     """The pod's own word, and a policy's beside it."""
     nodes = (*WORLD, Node("z", {"zone": "a"}, [], allocatable=ROOM))
     text = said(
@@ -95,27 +95,31 @@ def test_both_are_named_where_neither_is_to_blame_alone() -> None:
         policy("p", "defaults: {nodeSelector: {pool: web}}"),
         nodes=nodes,
     )
-    assert text == ("0 of 38 nodes: zone=a matches 1 and pool=web (policy p) 25, but none has both")
+    mentions(text, "0 of 38 nodes: ", "zone=a matches 1", "pool=web (policy p) 25", "both")
+    wording(text)
 
 
-def test_classes_are_called_by_their_names() -> None:
+def test_classes_are_called_by_their_names(wording: Wording) -> None:
     """Whoever brought them in: a policy, or the pod's own annotation."""
     spot = SPOT.replace("AUTOSCALED", "false")
     constrain = policy("cheap", "overrides: {capacity: [{class: spot, mode: Constrain}]}")
-    assert said(pod(), spot, constrain) == ("0 of 37 nodes: class spot (policy cheap) matches none")
+    text = said(pod(), spot, constrain)
+    mentions(text, "0 of 37 nodes: class spot (policy cheap) matches none")
+    wording(text)
     prevent = policy("steady", "overrides: {capacity: [{class: spot, mode: Prevent}]}")
     nodes = [Node("s", {"lifecycle": "spot"}, [], allocatable=ROOM)]
-    assert said(pod(), spot, prevent, nodes=nodes) == (
-        "0 of 1 nodes: outside class spot (policy steady) matches none"
-    )
+    text = said(pod(), spot, prevent, nodes=nodes)
+    mentions(text, "0 of 1 nodes: outside class spot (policy steady) matches none")
+    wording(text)
     asked = pod()
     asked["metadata"]["annotations"] = {names.CAPACITY: "spot=Constrain"}
-    assert said(asked, spot, policy("p", "defaults: {labels: {a: b}}")) == (
-        "0 of 37 nodes: class spot matches none"
-    )
+    text = said(asked, spot, policy("p", "defaults: {labels: {a: b}}"))
+    mentions(text, "0 of 37 nodes: class spot matches none")
+    assert "policy" not in text
+    wording(text)
 
 
-def test_required_affinity_is_told_by_its_requirements() -> None:
+def test_required_affinity_is_told_by_its_requirements(wording: Wording) -> None:
     """Of several terms, as a whole."""
     one = {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["a", "b"]}]}
     two = {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["c"]}]}
@@ -123,22 +127,26 @@ def test_required_affinity_is_told_by_its_requirements() -> None:
     def affine(*terms: Json) -> Json:
         return pod(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [*terms]}}})
 
-    assert said(affine(one)) == "0 of 37 nodes as the pod came: pool In [a, b] matches none"
-    assert said(affine(one, two)).endswith("as the pod came: required affinity matches none")
+    text = said(affine(one))
+    mentions(text, "0 of 37 nodes", ": pool In [a, b] matches none")
+    wording(text)
+    text = said(affine(one, two))
+    assert text.endswith(": required affinity matches none")
+    wording(text)
     assert said(affine({})).endswith("required affinity matches none")
     many = [{"matchExpressions": [{"key": "k", "operator": "In", "values": [f"{at}"]}]}
             for at in range(500)]  # fmt: skip
     assert said(affine(*many)).endswith("required affinity matches none")
     wish = f"requirements: {{affinity: {{nodeAffinity: {{{REQUIRED}: {{nodeSelectorTerms: ["
     wish += "{matchExpressions: [{key: pool, operator: In, values: [c]}]}]}}}}"
-    assert said(pod(), policy("p", wish)) == "0 of 37 nodes: pool In [c] (policy p) matches none"
+    mentions(said(pod(), policy("p", wish)), "0 of 37 nodes: pool In [c] (policy p) matches none")
 
 
-def test_a_request_that_no_node_could_give_is_told() -> None:
+def test_a_request_that_no_node_could_give_is_told(wording: Wording) -> None:
     """However empty it were; devices as well as cpu."""
-    assert said(asking(**{"nvidia.com/gpu": "8"}), nodes=WORLD[12:]) == (
-        "0 of 25 nodes as the pod came: they have nvidia.com/gpu 4 at most, and the pod asks for 8"
-    )
+    text = said(asking(**{"nvidia.com/gpu": "8"}), nodes=WORLD[12:])
+    mentions(text, "0 of 25 nodes", "nvidia.com/gpu 4", "asks for 8")
+    wording(text)
     assert said(asking(**{"nvidia.com/gpu": "4"}), nodes=WORLD[12:]) == ""
     assert "example.com/fpga" in said(asking(**{"example.com/fpga": "1"}))
 
@@ -165,15 +173,15 @@ def test_behind_a_gate_taints_may_still_be_tolerated() -> None:
     assert "pool=none matches none" in said(pod(nodeSelector={"pool": "none"}, **gates))
 
 
-def test_nodes_that_are_made_on_demand_are_no_alarm() -> None:
+def test_nodes_that_are_made_on_demand_are_no_alarm(wording: Wording) -> None:
     """If one of an autoscaled class could admit the pod, once it is there."""
     constrain = policy("cheap", "overrides: {capacity: [{class: spot, mode: Constrain}]}")
     made = SPOT.replace("AUTOSCALED", "true")
     assert said(pod(), made, constrain) == ""
     assert "matches none" in said(pod(), SPOT.replace("AUTOSCALED", "false"), constrain)
-    assert said(pod(nodeSelector={"typo": "x"}), made, constrain) == (
-        "0 of 37 nodes: typo=x and class spot (policy cheap) match none"
-    )
+    text = said(pod(nodeSelector={"typo": "x"}), made, constrain)
+    mentions(text, "0 of 37 nodes: typo=x and class spot (policy cheap) match none")
+    wording(text)
 
 
 def test_what_was_said_is_forgotten_when_a_node_changes() -> None:

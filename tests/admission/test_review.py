@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.admission.reviews import Json, pod, review
+from tests.wording import Wording, mentions
 from webhook.admission.review import answer, parse
 from webhook.errors import InvalidReview
 
@@ -87,21 +88,24 @@ def test_many_digits_in_a_text_are_no_number() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "facts"),
     [
-        ({"kind": "Pod"}, "want an AdmissionReview"),
-        ({"apiVersion": "admission.k8s.io/v1beta1"}, "v1beta1"),
-        ({"apiVersion": None}, "want an AdmissionReview"),
-        ({"kind": {"deep": "x" * 9999}}, "want an AdmissionReview"),
-        ({"request": None}, "request: want a JSON object, not null"),
-        ({"request": []}, "request: want a JSON object, not array"),
+        ({"kind": "Pod"}, ("AdmissionReview", "not", "'Pod'")),
+        ({"apiVersion": "admission.k8s.io/v1beta1"}, ("v1beta1",)),
+        ({"apiVersion": None}, ("AdmissionReview", "not None")),
+        ({"kind": {"deep": "x" * 9999}}, ("AdmissionReview", "not", "{'deep': 'xxx")),
+        ({"request": None}, ("request: ", "object", "null")),
+        ({"request": []}, ("request: ", "object", "array")),
     ],
 )
-def test_what_is_not_a_review_of_our_version_is_refused(change: Json, says: str) -> None:
+def test_what_is_not_a_review_of_our_version_is_refused(
+    change: Json, facts: tuple[str, ...], wording: Wording
+) -> None:
     """The reason names what was seen, and is short whatever was sent."""
     reason = refused(json.dumps({**review(), **change}).encode())
-    assert says in reason
+    mentions(reason, *facts)
     assert len(reason) < 400
+    wording(reason)
 
 
 @pytest.mark.parametrize("text", [b"null", b"true", b"1", b"1.5", b'"a"', b"[]"])
@@ -111,31 +115,33 @@ def test_a_body_that_is_no_object_is_refused(text: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "facts"),
     [
-        ({"uid": None}, "request.uid"),
-        ({"uid": ""}, "request.uid is empty"),
-        ({"uid": 5}, "request.uid: want a JSON string, not number"),
-        ({"namespace": None}, "request.namespace"),
-        ({"namespace": ["a"]}, "request.namespace: want a JSON string, not array"),
-        ({"name": 5}, "request.name"),
-        ({"operation": "UPDATE"}, "want CREATE, not 'UPDATE'"),
-        ({"operation": {}}, "want CREATE"),
-        ({"kind": "Pod"}, "request.kind"),
-        ({"kind": {"group": "apps", "version": "v1", "kind": "Deployment"}}, "want a v1 Pod"),
-        ({"kind": {"group": "", "version": "v2", "kind": "Pod"}}, "want a v1 Pod"),
-        ({"subResource": "ephemeralcontainers"}, "request.subResource"),
-        ({"obj": []}, "request.object: want a JSON object, not array"),
-        ({"object": None}, "request.object: want a JSON object, not null"),
-        ({"userInfo": "me"}, "request.userInfo"),
-        ({"userInfo": {"username": 5}}, "request.userInfo.username"),
+        ({"uid": None}, ("request.uid",)),
+        ({"uid": ""}, ("request.uid", "empty")),
+        ({"uid": 5}, ("request.uid: ", "string", "number")),
+        ({"namespace": None}, ("request.namespace",)),
+        ({"namespace": ["a"]}, ("request.namespace: ", "string", "array")),
+        ({"name": 5}, ("request.name",)),
+        ({"operation": "UPDATE"}, ("CREATE", "'UPDATE'")),
+        ({"operation": {}}, ("CREATE",)),
+        ({"kind": "Pod"}, ("request.kind",)),
+        ({"kind": {"group": "apps", "version": "v1", "kind": "Deployment"}}, ("v1 Pod",)),
+        ({"kind": {"group": "", "version": "v2", "kind": "Pod"}}, ("v1 Pod",)),
+        ({"subResource": "ephemeralcontainers"}, ("request.subResource",)),
+        ({"obj": []}, ("request.object: ", "object", "array")),
+        ({"object": None}, ("request.object: ", "object", "null")),
+        ({"userInfo": "me"}, ("request.userInfo",)),
+        ({"userInfo": {"username": 5}}, ("request.userInfo.username",)),
     ],
 )
 def test_a_request_that_is_no_creation_of_a_pod_is_refused(
-    change: dict[str, Any], says: str
+    change: dict[str, Any], facts: tuple[str, ...], wording: Wording
 ) -> None:
     """The reason says which member, what it should be, and what it is."""
-    assert says in refused(body(**change))
+    reason = refused(body(**change))
+    mentions(reason, *facts)
+    wording(reason)
 
 
 def test_an_answer_without_a_patch_has_no_patch_type() -> None:

@@ -13,6 +13,7 @@ from tests.bench.nodes_decide import NodesDecide
 from tests.bench.policy_decide import DecideResult
 from tests.bench.policy_memory import Held, PolicyMemory, node
 from tests.bench.policy_writes import WritesResult, value_in, written
+from tests.wording import Wording, mentions
 from webhook import names
 from webhook.policy.load import load
 
@@ -56,7 +57,7 @@ def test_a_look_at_the_nodes_is_compared_within_each_round() -> None:
     assert text.endswith("The change of a node: 100 (90–120) µs.")
 
 
-def test_the_view_of_the_nodes_is_what_a_process_holds_more() -> None:
+def test_the_view_of_the_nodes_is_what_a_process_holds_more(wording: Wording) -> None:
     """Than one beside the same nodes that does not look at them."""
     held = dict.fromkeys(
         (
@@ -70,8 +71,8 @@ def test_the_view_of_the_nodes_is_what_a_process_holds_more() -> None:
     )
     held[policy_memory.WITH_NODES] = Held(150, 600)
     text = policy_tables.memory(PolicyMemory(1000, 5000, 4000, 250, held))
-    assert "The view of the nodes: +50 MiB, 10.2 KiB a node." in text
-    assert text.endswith("600 MiB at most, **not reached**")
+    mentions(text, "nodes: +50 MiB, 10.2 KiB", "600 MiB at most, **not reached**")
+    wording(text)
 
 
 def test_what_is_measured_is_what_is_said() -> None:

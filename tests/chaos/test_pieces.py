@@ -14,6 +14,7 @@ from tests.chaos.ledger import DISAGREEMENTS, FAILED, REFUSED_OTHERS, UNPLACED
 from tests.chaos.results import Results
 from tests.chaos.scenarios import SCENARIOS
 from tests.chaos.stage import Tally, none_of
+from tests.wording import Wording, mentions
 from webhook.errors import SandboxError
 
 CALL = 'failed calling webhook "pods-0.fairlead.dev": failed to call webhook: Post "https://x":'
@@ -46,12 +47,14 @@ def test_what_was_never_counted_does_not_count_as_none() -> None:
     assert none_of(tally, "unseen") == ["unseen: never counted"]
 
 
-def test_more_failures_than_calls_that_were_routed_to_the_dead_are_told() -> None:
+def test_more_failures_than_calls_that_were_routed_to_the_dead_are_told(wording: Wording) -> None:
     """However they are explained."""
     tally = Tally({FAILED: 3, routed.STANDING: 1, routed.ATTEMPTS: 1})
     for what in (UNPLACED, REFUSED_OTHERS, DISAGREEMENTS, routed.UNEXPLAINED):
         tally.count(what, 0)
-    assert routed.broken(tally) == ["failed creations: 3, of at most 2 that were routed to it"]
+    (message,) = routed.broken(tally)
+    mentions(message, "failed creations: 3", "at most 2")
+    wording(message)
 
 
 def test_tallies_of_parts_add_up() -> None:
@@ -101,10 +104,11 @@ def test_the_document_has_a_place_for_every_scenario() -> None:
     tables.check(SCENARIOS)
 
 
-def test_a_scenario_that_is_not_there_is_told_beside_those_that_are() -> None:
+def test_a_scenario_that_is_not_there_is_told_beside_those_that_are(wording: Wording) -> None:
     """Before anything is made."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.chaos", "nonsense"], capture_output=True, text=True
     )
     assert done.returncode == 1
-    assert done.stderr.startswith("no scenario nonsense: want some of rolling, kill")
+    mentions(done.stderr, "no scenario nonsense", "rolling, kill")
+    wording(done.stderr)

@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 from tests.controller.runs import Api, Json, raw_run, refused
 from tests.controller.test_informers import empty_lists
 from tests.kube.fake_api import until
+from tests.wording import Wording, mentions
 from webhook.controller.controller import Controller
 from webhook.controller.metrics import ControllerMetrics
 from webhook.errors import NotLeading
@@ -67,7 +68,7 @@ def test_who_leads_makes_the_pods_of_every_run() -> None:
 
 
 def test_a_bug_that_meets_one_run_does_not_take_the_others_with_it(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, wording: Wording
 ) -> None:
     """It is logged as what it is, and the run tried again, ever later."""
 
@@ -83,7 +84,9 @@ def test_a_bug_that_meets_one_run_does_not_take_the_others_with_it(
         await until(lambda: stage.value("reconciles_total", result="failed") >= 2)
 
     lead(stage, act)
-    assert "run lab/run-0 cannot be reconciled: this is a bug" in caplog.text
+    (message,) = {each.getMessage() for each in caplog.records if each.exc_info}
+    mentions(message, "run lab/run-0", "bug")
+    wording(message)
 
 
 def test_trouble_of_the_api_server_is_tried_again() -> None:

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from tests.controller.runs import raw_pod, refused
+from tests.wording import Wording, mentions
 from webhook.backoff import CREATION_DELAYS
 from webhook.controller.refusals import Refusals, name_taken, refusal
 from webhook.run.observed import Refusal
@@ -39,14 +40,17 @@ def test_the_servers_own_trouble_is_no_refusal(status: int | None) -> None:
     assert refusal("a", refused(status, words="try again")) is None
 
 
-def test_of_a_taken_name_it_is_said_whose_it_is() -> None:
+def test_of_a_taken_name_it_is_said_whose_it_is(wording: Wording) -> None:
     """So that a person knows whom to ask."""
     other = raw_pod(1, run_uid="other")
-    assert "is not this run's, but Run mnist's" in name_taken("Pod", other).message
+    message = name_taken("Pod", other).message
+    mentions(message, "mnist-worker-1", "Run mnist's")
+    wording(message)
     del other["metadata"]["ownerReferences"]
     taken = name_taken("Pod", other)
     assert (taken.name, taken.reason) == ("mnist-worker-1", "NameTaken")
-    assert "but nobody's" in taken.message
+    assert "mnist's" not in taken.message
+    wording(taken.message)
 
 
 class Clocked:

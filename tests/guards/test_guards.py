@@ -9,6 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from tests.wording import Wording, mentions
 from webhook import names
 from webhook.cli import fairlead
 from webhook.guards import run_authors, stamp, tolerations
@@ -111,7 +112,7 @@ def test_every_taint_of_the_classes_that_ship_is_guarded() -> None:
     assert all(f'"{key}"' in expression for key in taints)
 
 
-def test_classes_without_a_taint_leave_nothing_to_guard(tmp_path: Path) -> None:
+def test_classes_without_a_taint_leave_nothing_to_guard(tmp_path: Path, wording: Wording) -> None:
     """A guard that refuses nothing would only look like one."""
     (tmp_path / "one.yaml").write_text(
         "apiVersion: fairlead.dev/v1alpha1\n"
@@ -121,7 +122,8 @@ def test_classes_without_a_taint_leave_nothing_to_guard(tmp_path: Path) -> None:
     )
     result = CliRunner().invoke(fairlead, ["guard", "tolerations", "--policies", str(tmp_path)])
     assert result.exit_code == 1
-    assert "no capacity class with a taint" in str(result.exception)
+    mentions(str(result.exception), tmp_path, "no capacity class", "taint")
+    wording(str(result.exception), {tmp_path: "<tmp>"})
 
 
 def test_the_guards_are_for_sources_and_namespaces_of_one_s_own(

@@ -120,7 +120,7 @@ def test_a_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
     async def run() -> None:
         async with fake_api(stall) as api, client_of(api, tmp_path) as client:
             for path in ("/head", "/body"):
-                with pytest.raises(ClusterError, match="did not answer in time") as caught:
+                with pytest.raises(ClusterError, match="did not answer") as caught:
                     await client.get(path, timeout=0.05)
                 assert caught.value.status is None
 
@@ -162,7 +162,7 @@ def test_connect_reads_nothing_before_it_is_entered() -> None:
 
     async def run() -> None:
         client = connect(environ={})
-        with pytest.raises(ClusterError, match="no cluster to talk to"):
+        with pytest.raises(ClusterError, match="no cluster"):
             await client.__aenter__()
 
     asyncio.run(run())

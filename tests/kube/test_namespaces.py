@@ -173,7 +173,7 @@ def test_a_server_that_does_not_answer_is_no_namespace_without_labels(tmp_path: 
 
     async def run() -> None:
         async with watched(tmp_path, live, patience=0.5) as (_, namespaces):
-            with pytest.raises(NotSynced, match="did not answer in time"):
+            with pytest.raises(NotSynced, match="did not answer"):
                 await namespaces.labels("fresh")
 
     asyncio.run(run())
@@ -185,7 +185,7 @@ def test_a_name_that_no_namespace_can_have_is_never_sent(tmp_path: Path, name: s
 
     async def run() -> None:
         async with watched(tmp_path, nobody_asks) as (_, namespaces):
-            with pytest.raises(NotSynced, match="no namespace can have that name"):
+            with pytest.raises(NotSynced, match="no namespace can"):
                 await namespaces.labels(name)
 
     asyncio.run(run())

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.kube.fake_api import Answer, Request, client_of, fake_api
+from tests.wording import Wording, mentions
 from webhook.errors import ClusterError
 from webhook.kube.one_namespace import read_namespace
 
@@ -38,9 +39,13 @@ def test_one_that_is_there_is_read(tmp_path: Path) -> None:
     assert read("research", tmp_path) == RESEARCH
 
 
-def test_one_that_is_not_there_is_named_with_what_lists_them(tmp_path: Path) -> None:
+def test_one_that_is_not_there_is_named_with_what_lists_them(
+    tmp_path: Path, wording: Wording
+) -> None:
     """It is a slip of the pen; the path of a request says little to whoever made it."""
-    with pytest.raises(ClusterError, match=r"^there is no namespace nope; kubectl get namespaces"):
+    with pytest.raises(ClusterError) as caught:
         read("nope", tmp_path)
+    mentions(str(caught.value), "no namespace nope", "kubectl get namespaces")
+    wording(str(caught.value))
     with pytest.raises(ClusterError, match="403"):
         read("secret", tmp_path)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.wording import Wording, mentions
 from webhook.placement.capacity import MODES
 from webhook.placement.capacity_request import InvalidRequest, Request, formatted, parse
 
@@ -37,14 +38,15 @@ def test_blanks_and_empty_entries_do_not_matter() -> None:
     assert parse("", CLASSES) == ()
 
 
-def test_everything_that_is_wrong_is_said_at_once() -> None:
+def test_everything_that_is_wrong_is_said_at_once(wording: Wording) -> None:
     """With what is allowed."""
     with pytest.raises(InvalidRequest) as caught:
         parse("a=Allow,spot=Often,gpu=Prefer:0,on-demand=Allow:5,", CLASSES)
     message = str(caught.value)
-    assert "no capacity class 'a' (classes: gpu, on-demand, spot)" in message
-    assert "'Often' is not one of Allow, Prefer, Constrain, Prevent, None" in message
-    assert message.count("a weight goes with Prefer and is from 1 to 100") == 2
+    mentions(message, "class 'a' (classes: gpu, on-demand, spot)")
+    mentions(message, "'Often'", "Allow, Prefer, Constrain, Prevent, None")
+    assert message.count("from 1 to 100") == 2
+    wording(message)
 
 
 @given(st.text())

@@ -8,6 +8,7 @@ import pytest
 
 from tests.laws.strategies import document
 from tests.laws.world import policy_set
+from tests.wording import Wording, mentions
 from webhook.placement.bundle import Bundle
 
 Json = dict[str, Any]
@@ -58,14 +59,17 @@ def test_a_requirement_comes_before_any_override_and_an_override_before_any_defa
     ]
 
 
-def test_two_requirements_that_contradict_each_other_are_both_named() -> None:
+def test_two_requirements_that_contradict_each_other_are_both_named(wording: Wording) -> None:
     """Neither drops; every pod that both match is rejected."""
     bundle = folded({"requirements": selector("a")}, {"requirements": selector("b")})
     (message,) = bundle.contradictions
-    assert "policies b (nodeSelector[pool]) and a (nodeSelector[pool]) contradict" in message
+    mentions(message, "b (nodeSelector[pool])", "a (nodeSelector[pool])", "contradict")
+    wording(message)
 
 
-def test_a_wish_that_no_node_can_meet_beside_an_earlier_one_drops_with_a_warning() -> None:
+def test_a_wish_that_no_node_can_meet_beside_an_earlier_one_drops_with_a_warning(
+    wording: Wording,
+) -> None:
     """Even where they are about different fields."""
     bundle = folded({"overrides": selector("a")}, {"overrides": capacity("pool-b", "Constrain")})
     # pool-b has a second shape, in zone c, that is still possible.
@@ -75,7 +79,9 @@ def test_a_wish_that_no_node_can_meet_beside_an_earlier_one_drops_with_a_warning
         {"overrides": capacity("pool-b", "Constrain")},
     )
     assert outcomes(bundle) == [("b", "capacity[pool-b]", "dropped")]
-    assert bundle.warnings == ("policy b: capacity[pool-b] dropped beside the policies before it",)
+    (warning,) = bundle.warnings
+    mentions(warning, "policy b: capacity[pool-b]", "dropped", "policies before it")
+    wording(warning)
 
 
 def test_two_classes_that_leave_no_node_together_do_not_stand_together() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.wording import Wording, mentions
 from webhook.errors import InvalidPod
 from webhook.placement import pod
 from webhook.placement.pod import REQUIRED
@@ -34,23 +35,27 @@ def test_a_toleration_with_a_null_member_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "message"),
+    ("spec", "path", "wanted", "seen"),
     [
-        ({"nodeSelector": []}, "spec.nodeSelector: want an object, not list"),
-        ({"nodeSelector": {"a": 1}}, "spec.nodeSelector[a]: want a string, not int"),
-        ({"tolerations": {}}, "spec.tolerations: want a list, not dict"),
-        ({"tolerations": ["x"]}, "spec.tolerations[0]: want an object, not str"),
-        ({"tolerations": [{"key": 1}]}, "spec.tolerations[0].key: want a string, not int"),
+        ({"nodeSelector": []}, "spec.nodeSelector", "object", "list"),
+        ({"nodeSelector": {"a": 1}}, "spec.nodeSelector[a]", "string", "int"),
+        ({"tolerations": {}}, "spec.tolerations", "list", "dict"),
+        ({"tolerations": ["x"]}, "spec.tolerations[0]", "object", "str"),
+        ({"tolerations": [{"key": 1}]}, "spec.tolerations[0].key", "string", "int"),
         (
             {"tolerations": [{"tolerationSeconds": 1.5}]},
-            "spec.tolerations[0].tolerationSeconds: want an integer, not float",
+            "spec.tolerations[0].tolerationSeconds",
+            "integer",
+            "float",
         ),
-        ({"affinity": "x"}, "spec.affinity: want an object, not str"),
-        ({"schedulerName": 1}, "spec.schedulerName: want a string, not int"),
-        ({"securityContext": []}, "spec.securityContext: want an object, not list"),
+        ({"affinity": "x"}, "spec.affinity", "object", "str"),
+        ({"schedulerName": 1}, "spec.schedulerName", "string", "int"),
+        ({"securityContext": []}, "spec.securityContext", "object", "list"),
         (
             {"affinity": {"nodeAffinity": {REQUIRED: []}}},
-            f"spec.affinity.nodeAffinity.{REQUIRED}: want an object, not list",
+            f"spec.affinity.nodeAffinity.{REQUIRED}",
+            "object",
+            "list",
         ),
         (
             {
@@ -60,19 +65,26 @@ def test_a_toleration_with_a_null_member_is_read() -> None:
                     }
                 }
             },
-            "matchExpressions[0].values: want a list of strings, not list",
+            "matchExpressions[0].values",
+            "list of strings",
+            "list",
         ),
         (
             {"affinity": {"podAffinity": {REQUIRED: {}}}},
-            f"spec.affinity.podAffinity.{REQUIRED}: want a list, not dict",
+            f"spec.affinity.podAffinity.{REQUIRED}",
+            "list",
+            "dict",
         ),
     ],
 )
-def test_a_field_of_the_wrong_type_is_named_by_its_path(spec: Json, message: str) -> None:
+def test_a_field_of_the_wrong_type_is_named_by_its_path(
+    spec: Json, path: str, wanted: str, seen: str, wording: Wording
+) -> None:
     """What stands there is named by its type."""
     with pytest.raises(InvalidPod) as caught:
         pod.read(raw(**spec))
-    assert message in str(caught.value)
+    mentions(str(caught.value), f"{path}: ", wanted, f"not {seen}")
+    wording(str(caught.value))
 
 
 @pytest.mark.parametrize("part", ["metadata", "spec"])

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from tests.wording import Wording, mentions
 from webhook.placement.schema import (
     Affinity,
     CapacityWish,
@@ -144,18 +145,20 @@ def test_a_model_cannot_be_changed() -> None:
         Toleration(operator="Exists").key = "spot"
 
 
-def test_names_in_snake_case_are_no_fields_of_a_document() -> None:
+def test_names_in_snake_case_are_no_fields_of_a_document(wording: Wording) -> None:
     """A document has camelCase only, and the near name is suggested."""
-    assert errors(PlacementModel, {"node_selector": {"a": "b"}}) == [
-        ("node_selector", "there is no such field; did you mean 'nodeSelector'?")
-    ]
+    [(at, said)] = errors(PlacementModel, {"node_selector": {"a": "b"}})
+    assert at == "node_selector"
+    mentions(said, "no such field", "did you mean 'nodeSelector'?")
+    wording(said)
 
 
-def test_an_unknown_field_that_is_near_to_none_lists_the_fields() -> None:
+def test_an_unknown_field_that_is_near_to_none_lists_the_fields(wording: Wording) -> None:
     """Whoever cannot be helped with a guess sees what there is."""
-    assert errors(Taint, {"key": "a", "effect": "NoExecute", "colour": "red"}) == [
-        ("colour", "there is no such field; the fields are key, value, effect")
-    ]
+    [(at, said)] = errors(Taint, {"key": "a", "effect": "NoExecute", "colour": "red"})
+    assert at == "colour"
+    mentions(said, "no such field", "key, value, effect")
+    wording(said)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +183,7 @@ def test_no_value_is_turned_into_another_type(model: type[Strict], data: object,
 @pytest.mark.parametrize(
     ("data", "path", "message"),
     [
-        ({}, "", "a toleration without a key needs operator Exists"),
+        ({}, "", "operator Exists"),
         ({"operator": "Exists", "value": "x"}, "value", "Exists takes no value"),
         ({"key": "a", "tolerationSeconds": 3}, "tolerationSeconds", "effect NoExecute only"),
         (
@@ -191,26 +194,28 @@ def test_no_value_is_turned_into_another_type(model: type[Strict], data: object,
         ({"key": "a", "effect": "NoExecute", "tolerationSeconds": -1}, "tolerationSeconds", ""),
         ({"key": "a", "operator": "Lt", "value": "5"}, "operator", ""),
         ({"key": "a", "effect": ""}, "effect", ""),
-        ({"key": "a b"}, "key", "'a b' is not a label key"),
-        ({"key": "a", "value": "-"}, "value", "'-' is not a label value"),
+        ({"key": "a b"}, "key", "'a b'"),
+        ({"key": "a", "value": "-"}, "value", "'-'"),
     ],
 )
 def test_a_toleration_is_one_that_the_api_server_takes(
-    data: object, path: str, message: str
+    data: object, path: str, message: str, wording: Wording
 ) -> None:
     """Key, operator, value, effect and seconds go together as ValidateTolerations has it."""
     [(at, said)] = errors(Toleration, data)
 
     assert at == path
-    assert message in said
+    mentions(said, message)
+    if message:  # else it is pydantic's
+        wording(said)
 
 
 @pytest.mark.parametrize("model", [NodeSelectorRequirement, LabelSelectorRequirement])
 @pytest.mark.parametrize(
     ("operator", "values", "path", "message"),
     [
-        ("In", None, "values", "In needs one value or more"),
-        ("NotIn", [], "values", "NotIn needs one value or more"),
+        ("In", None, "values", "In needs one value"),
+        ("NotIn", [], "values", "NotIn needs one value"),
         ("Exists", ["a"], "values", "Exists takes no values"),
         ("DoesNotExist", ["a"], "values", "DoesNotExist takes no values"),
         ("In", ["a b"], "values.0", "not a label value"),
@@ -285,15 +290,17 @@ def test_namespaces_have_no_dots() -> None:
     )
 
 
-def test_match_label_keys_stand_beside_a_selector() -> None:
+def test_match_label_keys_stand_beside_a_selector(wording: Wording) -> None:
     """Both lists of label keys add to a selector, and share no key."""
-    assert errors(PodAffinityTerm, {"topologyKey": "z", "matchLabelKeys": ["a"]}) == [
-        ("matchLabelKeys", "needs a labelSelector beside it")
-    ]
+    [(at, said)] = errors(PodAffinityTerm, {"topologyKey": "z", "matchLabelKeys": ["a"]})
+    assert at == "matchLabelKeys"
+    mentions(said, "needs a labelSelector")
+    wording(said)
     both = {"labelSelector": {}, "matchLabelKeys": ["a"], "mismatchLabelKeys": ["b", "a"]}
-    assert errors(PodAffinityTerm, {"topologyKey": "z", **both}) == [
-        ("mismatchLabelKeys.1", "'a' is among matchLabelKeys too")
-    ]
+    [(at, said)] = errors(PodAffinityTerm, {"topologyKey": "z", **both})
+    assert at == "mismatchLabelKeys.1"
+    mentions(said, "'a'", "matchLabelKeys too")
+    wording(said)
 
 
 SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
@@ -328,16 +335,14 @@ def test_a_spread_constraint_is_one_that_the_api_server_takes(
     assert [at for at, _ in errors(TopologySpreadConstraint, {**SPREAD, **change})] == [path]
 
 
-def test_one_pair_of_topology_key_and_action_has_one_constraint() -> None:
+def test_one_pair_of_topology_key_and_action_has_one_constraint(wording: Wording) -> None:
     """The API server refuses two constraints of one pair, so a policy cannot have them."""
     other = {**SPREAD, "whenUnsatisfiable": "ScheduleAnyway"}
 
-    assert errors(Wishes, {"topologySpreadConstraints": [SPREAD, other, SPREAD]}) == [
-        (
-            "topologySpreadConstraints.2",
-            "the pair of topologyKey and whenUnsatisfiable is that of [0] too; keep one of the two",
-        )
-    ]
+    [(at, said)] = errors(Wishes, {"topologySpreadConstraints": [SPREAD, other, SPREAD]})
+    assert at == "topologySpreadConstraints.2"
+    mentions(said, "topologyKey and whenUnsatisfiable", "that of [0] too")
+    wording(said)
 
 
 def test_one_class_has_one_wish() -> None:
@@ -348,11 +353,12 @@ def test_one_class_has_one_wish() -> None:
 
 
 @pytest.mark.parametrize("mode", ["Allow", "Constrain", "Prevent", "None"])
-def test_a_weight_goes_with_prefer_only(mode: str) -> None:
+def test_a_weight_goes_with_prefer_only(mode: str, wording: Wording) -> None:
     """A weight beside another mode would mean nothing."""
-    assert errors(CapacityWish, {"class": "spot", "mode": mode, "weight": 5}) == [
-        ("weight", f"goes with mode Prefer only; the mode is {mode}")
-    ]
+    [(at, said)] = errors(CapacityWish, {"class": "spot", "mode": mode, "weight": 5})
+    assert at == "weight"
+    mentions(said, "mode Prefer only", f"is {mode}")
+    wording(said)
 
 
 @pytest.mark.parametrize("weight", [0, 101, -1, 2**70])
@@ -362,14 +368,12 @@ def test_a_weight_is_from_1_to_100(weight: int) -> None:
 
 
 @pytest.mark.parametrize("model", [Defaults, Wishes])
-def test_policies_may_not_set_node_name(model: type[Strict]) -> None:
+def test_policies_may_not_set_node_name(model: type[Strict], wording: Wording) -> None:
     """A node's name passes by the scheduler and by taints: it is the environment's alone."""
-    assert errors(model, {"nodeName": "n1"}) == [
-        (
-            "nodeName",
-            "policies may not set nodeName: it passes by the scheduler and by taints",
-        )
-    ]
+    [(at, said)] = errors(model, {"nodeName": "n1"})
+    assert at == "nodeName"
+    mentions(said, "policies may not", "nodeName")
+    wording(said)
 
 
 def test_defaults_know_two_strategies() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.wording import Wording, mentions
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import Node
 from webhook.placement.pod import read as read_pod
@@ -46,23 +47,23 @@ ZONE = condition("zone", "a")
 
 
 @pytest.mark.parametrize(
-    ("there", "conditions", "text"),
+    ("there", "conditions", "facts"),
     [
         (
             [*nodes(12, GPU, pool="ml"), *nodes(25, pool="web")],
             [ML],
-            "pool=ml matches 12, but their taint gpu=true is not tolerated",
+            ("pool=ml matches 12", "taint gpu=true"),
         ),
         (
             [*nodes(1, GPU, pool="ml"), *nodes(25, pool="web")],
             [condition("pool", "ml", "gpu-jobs")],
-            "pool=ml (policy gpu-jobs) matches 1, but its taint gpu=true is not tolerated",
+            ("pool=ml (policy gpu-jobs) matches 1", "taint gpu=true"),
         ),
-        (nodes(12, cordoned=True, pool="ml"), [ML], "pool=ml matches 12, but they are cordoned"),
+        (nodes(12, cordoned=True, pool="ml"), [ML], ("pool=ml matches 12", "cordoned")),
         (
             [*nodes(8, GPU, pool="ml"), *nodes(3, cordoned=True, pool="ml")],
             [ML],
-            "pool=ml matches 11, but 8 have taint gpu=true, not tolerated, 3 are cordoned",
+            ("pool=ml matches 11", "8 have taint gpu=true", "3 are cordoned"),
         ),
         (
             [
@@ -71,21 +72,18 @@ ZONE = condition("zone", "a")
                 *nodes(1, DISK, pool="ml"),
             ],
             [ML],
-            (
-                "pool=ml matches 10, but 8 have taint gpu=true, not tolerated, 1 is cordoned, "
-                "and 1 more for other reasons"
-            ),
+            ("pool=ml matches 10", "8 have taint gpu=true", "1 is cordoned", "1 more for other"),
         ),
-        (nodes(9, pool="web"), [ML], "pool=ml matches none"),
+        (nodes(9, pool="web"), [ML], ("pool=ml matches none",)),
         (
             nodes(9, pool="web", zone="b"),
             [condition("pool", "ml", "a"), ZONE],
-            "pool=ml (policy a) and zone=a match none",
+            ("pool=ml (policy a) and zone=a match none",),
         ),
         (
             [*nodes(4, pool="ml", zone="b"), *nodes(3, pool="web", zone="a")],
             [ML, ZONE],
-            "pool=ml matches 4 and zone=a 3, but none has both",
+            ("pool=ml matches 4 and zone=a 3", "none has both"),
         ),
         (
             [
@@ -94,41 +92,54 @@ ZONE = condition("zone", "a")
                 *nodes(2, pool="x", zone="a", gen="2"),
             ],
             [ML, ZONE, condition("gen", "2")],
-            "none meets all 3 conditions: zone=a matches 6, gen=2 matches 5",
+            ("none meets all 3", "zone=a matches 6, gen=2 matches 5"),
         ),
         (
             [*nodes(2, GPU, pool="ml", zone="a", gen="1"), *nodes(9, pool="ml", gen="1")],
             [ML, ZONE, condition("gen", "1")],
-            "pool=ml, zone=a and 1 more match 2, but their taint gpu=true is not tolerated",
+            ("pool=ml, zone=a and 1 more match 2", "taint gpu=true"),
         ),
-        (nodes(5, GPU), [], "their taint gpu=true is not tolerated"),
-        ([], [ML], "the cluster has no nodes"),
+        (nodes(5, GPU), [], ("taint gpu=true",)),
+        ([], [ML], ("no nodes",)),
     ],
 )
-def test_what_shuts_out_the_closest_nodes_is_named(there: Any, conditions: Any, text: str) -> None:
+def test_what_shuts_out_the_closest_nodes_is_named(
+    there: Any, conditions: Any, facts: tuple[str, ...], wording: Wording
+) -> None:
     """Labels first, then what is in the way where they are right."""
-    assert said(there, *conditions) == text
+    text = said(there, *conditions)
+    mentions(text, *facts)
+    wording(text)
 
 
-def test_resources_are_named_with_what_there_is() -> None:
+BOTH = [*nodes(4, gpus=4, pool="ml"), *nodes(2, gpus=8, pool="ml")]
+MIXED = [*nodes(5, GPU, pool="ml"), *nodes(2, gpus=0, pool="ml"), *nodes(1, pool="ml")]
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        (said(BOTH, ML, gpu=16), ("pool=ml matches 6", "nvidia.com/gpu 8 at most", "for 16")),
+        (said(BOTH[:1], ML, gpu=16), ("pool=ml matches 1", "nvidia.com/gpu 4", "for 16")),
+        (said(nodes(3, gpus=0), gpu=1), ("no nvidia.com/gpu",)),
+        (said(nodes(3), cpu=96000), ("cpu 8 at most", "for 96")),
+        (
+            said(MIXED, ML, gpu=16),
+            ("pool=ml matches 8", "5 have taint gpu=true", "3 have nvidia.com/gpu 4", "16 asked"),
+        ),
+        (
+            said([*nodes(5, GPU), *nodes(1, gpus=0)], gpu=1),
+            ("5 have taint gpu=true", "1 has no nvidia.com/gpu"),
+        ),
+    ],
+    ids=["largest", "single node", "none has it", "cpu", "mixed", "mixed without"],
+)
+def test_resources_are_named_with_what_there_is(
+    text: str, facts: tuple[str, ...], wording: Wording
+) -> None:
     """By the largest that some node has; and of what none has, just that."""
-    there = [*nodes(4, gpus=4, pool="ml"), *nodes(2, gpus=8, pool="ml")]
-    assert said(there, ML, gpu=16) == (
-        "pool=ml matches 6, but they have nvidia.com/gpu 8 at most, and the pod asks for 16"
-    )
-    assert said(there[:1], ML, gpu=16) == (
-        "pool=ml matches 1, but it has nvidia.com/gpu 4, and the pod asks for 16"
-    )
-    assert said(nodes(3, gpus=0), gpu=1) == "they have no nvidia.com/gpu"
-    assert said(nodes(3), cpu=96000) == "they have cpu 8 at most, and the pod asks for 96"
-    mixed = [*nodes(5, GPU, pool="ml"), *nodes(2, gpus=0, pool="ml"), *nodes(1, pool="ml")]
-    assert said(mixed, ML, gpu=16) == (
-        "pool=ml matches 8, but 5 have taint gpu=true, not tolerated, "
-        "3 have nvidia.com/gpu 4 at most, of 16 asked"
-    )
-    assert said([*nodes(5, GPU), *nodes(1, gpus=0)], gpu=1) == (
-        "5 have taint gpu=true, not tolerated, 1 has no nvidia.com/gpu"
-    )
+    mentions(text, *facts)
+    wording(text)
 
 
 def test_long_words_are_cut() -> None:

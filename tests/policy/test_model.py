@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from tests.wording import Wording, mentions
 from webhook import names
 from webhook.placement.schema import Strict
 from webhook.policy.match_model import VOLUME_SOURCES, Match
@@ -52,21 +53,24 @@ def test_a_policy_enforces_at_priority_0_for_every_run_unless_it_says_otherwise(
 
 
 @pytest.mark.parametrize("spec", [{}, {"match": {}}, {"defaults": {}, "overrides": {}}])
-def test_a_policy_without_any_of_the_three_parts_is_an_error(spec: dict[str, Any]) -> None:
+def test_a_policy_without_any_of_the_three_parts_is_an_error(
+    spec: dict[str, Any], wording: Wording
+) -> None:
     """A policy that gives nothing is a slip, most often a wrong indentation."""
-    assert ("spec", "needs at least one of defaults, overrides and requirements") in errors(
-        PlacementPolicy, policy(spec)
-    )
+    [said] = [said for at, said in errors(PlacementPolicy, policy(spec)) if at == "spec"]
+    mentions(said, "at least one", "defaults", "overrides", "requirements")
+    wording(said)
 
 
-def test_nothing_is_rolled_out_of_a_policy_that_is_enforced_nowhere() -> None:
+def test_nothing_is_rolled_out_of_a_policy_that_is_enforced_nowhere(wording: Wording) -> None:
     """Whoever writes both means one of them, and nobody can tell which."""
     rollout = {"rollout": {"namespaces": ["a"]}, **SOMETHING}
     assert errors(PlacementPolicy, policy(rollout)) == []
     [(at, said)] = errors(PlacementPolicy, policy({"enforcement": "Audit", **rollout}))
 
     assert at == "spec.rollout"
-    assert "leave out one of the two" in said
+    mentions(said, "Audit", "one of the two")
+    wording(said)
 
 
 @pytest.mark.parametrize("part", ["defaults", "overrides", "requirements"])

@@ -13,6 +13,7 @@ from tests.policy_tests.writing import (
     verdict,
     verdicts,
 )
+from tests.wording import Wording, mentions
 from webhook import names
 
 NO_RUN = "{labels: {app: web}}"
@@ -102,13 +103,13 @@ def test_fairleads_own_annotation_is_no_field_of_the_pod() -> None:
     assert verdict("{equals: {annotations: {note: why}}}", policies=SPEND).passed
 
 
-def test_a_test_in_which_no_policy_took_part_fails() -> None:
+def test_a_test_in_which_no_policy_took_part_fails(wording: Wording) -> None:
     """It would pass whatever the policies say; the conditions that failed are named."""
     (failure,) = verdict("{result: unchanged}", MASTER).failures
     assert failure.field == "policies"
-    assert failure.because == [
-        "workers-on-spot does not match: match.roles: master is none of worker"
-    ]
+    (because,) = failure.because
+    mentions(because, "workers-on-spot does not match", "match.roles", "master", "worker")
+    wording(because)
 
 
 def test_a_test_may_expect_that_no_policy_takes_part() -> None:
@@ -124,17 +125,20 @@ def test_a_pod_of_no_run_is_said_to_be_one() -> None:
     assert verdict("{result: not-a-run, policies: []}", NO_RUN).passed
 
 
-def test_a_policy_that_the_set_does_not_have_is_said_to_be_none() -> None:
+def test_a_policy_that_the_set_does_not_have_is_said_to_be_none(wording: Wording) -> None:
     """A policy that was renamed is told from one that does not match."""
     (failure,) = verdict("{policies: [workers-on-spot, old-name]}").failures
-    assert failure.because == ["old-name is no policy of this set"]
+    (because,) = failure.because
+    mentions(because, "old-name", "no policy")
+    wording(because)
 
 
 def test_a_rejection_must_be_expected() -> None:
     """Without a word on the result the pod must be admitted."""
     zone = STEADY_WORKER
     assert not verdict("{policies: [east]}", zone, policies=EAST).passed
-    assert verdict("{result: rejected, reason: policy east}", zone, policies=EAST).passed
+    rejected = "{result: rejected, reason: policy east}"
+    assert verdict(rejected, zone, policies=EAST).passed
     (failure,) = verdict("{result: rejected, reason: west}", zone, policies=EAST).failures
     assert failure.field == "reason"
     assert "policy east" in failure.seen
@@ -189,7 +193,7 @@ def test_policies_under_audit_can_be_tested_before_they_are_enforced() -> None:
         assert failure.field.startswith("audited.")
 
 
-def test_nodes_say_what_shuts_the_pod_out() -> None:
+def test_nodes_say_what_shuts_the_pod_out(wording: Wording) -> None:
     """For each node the condition, as webhook.placement.nodes finds it."""
     lonely = policy("lonely", "defaults: {labels: {team: x}}")
 
@@ -198,17 +202,15 @@ def test_nodes_say_what_shuts_the_pod_out() -> None:
         (failure,) = verdict("{runsOn: []}", whole, policies=lonely).failures
         return list(failure.because)
 
-    assert because("") == [
-        "spot-1: untolerated taint spot=true:NoSchedule: the node has it",
-        "steady-1: nothing shuts the pod out",
-    ]
-    assert (
-        because("nodeName: steady-1")[0]
-        == "spot-1: nodeName steady-1: the pod is bound to that node"
-    )
-    assert because("nodeSelector: {pool: steady}")[0] == (
-        "spot-1: nodeSelector pool=steady: the node has 'spot'"
-    )
+    tainted, admitting = because("")
+    mentions(tainted, "spot-1: ", "taint spot=true:NoSchedule")
+    mentions(admitting, "steady-1: ", "nothing")
+    bound, *_ = because("nodeName: steady-1")
+    mentions(bound, "spot-1: ", "nodeName steady-1", "bound")
+    selecting, *_ = because("nodeSelector: {pool: steady}")
+    mentions(selecting, "spot-1: ", "nodeSelector pool=steady", "'spot'")
+    for line in (tainted, admitting, bound, selecting):
+        wording(line)
 
 
 def test_a_nodes_usual_labels_are_filled_in() -> None:
@@ -253,11 +255,13 @@ def test_a_test_says_when_its_pod_comes() -> None:
     assert not verdict(ended, more=too_late, policies=policies).failures
 
 
-def test_a_failure_names_the_exception_that_set_the_policy_aside() -> None:
+def test_a_failure_names_the_exception_that_set_the_policy_aside(wording: Wording) -> None:
     """It matches; whoever expects it would look for a condition that fails."""
     (failure,) = verdict(
         "{policies: [workers-on-spot]}",
         more='now: "2026-01-01T00:00:00Z"',
         policies=f"{WORKERS_ON_SPOT}{EXCEPTION}",
     ).failures
-    assert "workers-on-spot is set aside by exception anna" in failure.because
+    (because,) = (each for each in failure.because if "exception" in each)
+    mentions(because, "workers-on-spot", "exception anna")
+    wording(because)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.policy_tests.writing import HEAD, WORKER, case
+from tests.wording import Wording, mentions
 from webhook.errors import InvalidDocuments
 from webhook.policy_tests.source import parse
 
@@ -26,75 +27,73 @@ def test_documents_are_read_in_their_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "finding"),
+    ("text", "facts"),
     [
-        (case("{resultt: placed}"), "11:12: tests[0].expect.resultt: there is no such field"),
-        (case("{}"), "11:3: tests[0].expect: expects nothing; say at least what the result is"),
-        (case("{result: placd}"), "11:20: tests[0].expect.result: 'placd' is not one of"),
-        (case("{runsOn: [spot-2]}"), "11:21: tests[0].expect.runsOn[0]: there is no node 'spot-2'"),
-        (
-            case("{result: rejected, runsOn: []}"),
-            "11:30: tests[0].expect.runsOn: nothing is placed with result: rejected",
-        ),
+        (case("{resultt: placed}"), ("11:12: tests[0].expect.resultt: ", "no such field")),
+        (case("{}"), ("11:3: tests[0].expect: ", "nothing")),
+        (case("{result: placd}"), ("11:20: tests[0].expect.result: ", "'placd'", "placed")),
+        (case("{runsOn: [spot-2]}"), ("11:21: tests[0].expect.runsOn[0]: ", "node 'spot-2'")),
+        (case("{result: rejected, runsOn: []}"), ("11:30: tests[0].expect.runsOn: ", "rejected")),
         (
             case("{result: placed, reason: x}"),
-            "tests[0].expect.reason: goes with result: rejected or left-alone",
+            ("tests[0].expect.reason: ", "rejected or left-alone"),
         ),
         (
             case("{lacks: {tolerations: [{key: a, efect: b}]}}"),
-            "tolerations[0].efect: there is no such field",
+            ("tolerations[0].efect: ", "no such field"),
         ),
-        (case("{equals: {nodeSelector: {a: 1}}}"), "want text, and 1 is a number; quote it: '1'"),
+        (case("{equals: {nodeSelector: {a: 1}}}"), ("text", "1 is a number", "'1'")),
         (
             case("{result: placed}", pod="{spec: {nodeSelektor: {}}}"),
-            "did you mean 'nodeSelector'?",
+            ("did you mean 'nodeSelector'?",),
         ),
         (
             case("{result: placed}", pod="{labels: {a: b}, metadata: {labels: {}}}"),
-            "tests[0].pod.labels: is in metadata.labels too; keep one of the two",
+            ("tests[0].pod.labels: ", "metadata.labels"),
         ),
         (
             case("{result: placed}", pod="{spec: {tolerations: [{key: 5}]}}"),
-            "10:36: tests[0].pod.spec.tolerations[0].key: want a string, not int",
+            ("10:36: tests[0].pod.spec.tolerations[0].key: ", "string", "int"),
         ),
         (
             case("{result: placed}", pod="{metadata: {labels: {a.b/c: 1}}}"),
-            "10:36: tests[0].pod.metadata.labels[a.b/c]: want a string, not int",
+            ("10:36: tests[0].pod.metadata.labels[a.b/c]: ", "string", "int"),
         ),
         (
             case("{result: placed}", pod="{spec: {hostNetwork: yes}}"),
-            "10:29: tests[0].pod.spec.hostNetwork: yes can be read as text or as a boolean",
+            ("10:29: tests[0].pod.spec.hostNetwork: ", "yes", "boolean"),
         ),
-        (case("{result: placed}", more="user:"), "tests[0].user: is null; give a value"),
-        (HEAD + "tests: []\n", "tests: is empty; give at least 1 item"),
+        (case("{result: placed}", more="user:"), ("tests[0].user: ", "null")),
+        (HEAD + "tests: []\n", ("tests: ", "empty", "at least 1")),
         (
             case("{result: placed}").replace("nodes:", "policies: []\nnodes:"),
-            "policies: is empty; give at least 1 item",
+            ("policies: ", "empty", "at least 1"),
         ),
-        (HEAD, "tests: is required"),
-        (case("{result: placed}") + "kind: PolicyTest\n", "kind: the key is in line 2 already"),
-        (
-            "kind: PlacementPolicy\n",
-            "kind: want a document of kind PolicyTest, not PlacementPolicy",
-        ),
-        ("- a\n", "1:1: want a document of kind PolicyTest"),
-        ("a: [\n", "not YAML"),
-        (b"\xff", "is not UTF-8"),
+        (HEAD, ("tests: ", "required")),
+        (case("{result: placed}") + "kind: PolicyTest\n", ("kind: ", "line 2")),
+        ("kind: PlacementPolicy\n", ("kind: ", "PolicyTest", "PlacementPolicy")),
+        ("- a\n", ("1:1: ", "kind PolicyTest")),
+        ("a: [\n", ("not YAML",)),
+        (b"\xff", ("not UTF-8",)),
     ],
+    ids=range(22),
 )
-def test_a_slip_is_found_where_it_stands(text: str | bytes, finding: str) -> None:
+def test_a_slip_is_found_where_it_stands(
+    text: str | bytes, facts: tuple[str, ...], wording: Wording
+) -> None:
     """Line, column, path, and what is wrong; and nothing else is found."""
     (only,) = findings(text)
-    assert finding in only
+    mentions(only, *facts)
+    wording(only)
 
 
 def test_two_tests_or_nodes_of_one_name_are_an_error() -> None:
     """A report names a test by its name."""
     text = case("{result: placed}")
     twice = text + text[text.index("- name: it") :]
-    assert "the name is that of [0] too" in findings(twice)[0]
+    mentions(findings(twice)[0], "tests[1].name: ", "that of [0]")
     nodes = text.replace("name: steady-1", "name: spot-1")
-    assert "nodes[1].name: the name is that of [0] too" in findings(nodes)[0]
+    mentions(findings(nodes)[0], "nodes[1].name: ", "that of [0]")
 
 
 def test_everything_that_is_wrong_is_said_at_once() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.run.scene import Scene, led, workers
+from tests.wording import Wording, mentions
 from webhook.run.actions import CreatePod, DeletePod
 
 TARGET = ("EvictionByEvictionAPI", "drained", "2026-11-21T20:15:00Z")
@@ -128,14 +129,15 @@ def test_a_pod_that_vanished_is_a_disruption_and_is_made_anew() -> None:
     assert scene.later(10).pods == ["worker-0", "worker-1"]
 
 
-def test_a_name_is_waited_for_until_its_pod_is_gone() -> None:
+def test_a_name_is_waited_for_until_its_pod_is_gone(wording: Wording) -> None:
     """A pod that somebody deletes is counted when that is asked, and replaced when it is gone."""
     scene = Scene(**workers(1)).runs()
     scene.set("worker-0", deleted_at="2026-11-21T20:15:00Z")
     scene.look().later(60)
     assert counts(scene, "worker") == (0, 1, 1)
     assert not any(isinstance(action, DeletePod) for action in scene.did)
-    assert "waiting until mnist-worker-0 on node node-a is gone" in scene.status.message
+    mentions(scene.status.message, "mnist-worker-0", "node-a", "gone")
+    wording(scene.status.message)
     scene.vanishes("worker-0")
     assert scene.pods == ["worker-0"]
     assert counts(scene, "worker") == (0, 1, 1)

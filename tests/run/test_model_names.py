@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.run.whole_runs import a_run
+from tests.wording import Wording, mentions
 from webhook.run.source import read
 
 Json = dict[str, Any]
@@ -31,7 +32,7 @@ def findings(run: Json) -> list[str]:
     ],
 )
 def test_names_stay_within_63_characters_with_the_largest_index(
-    name: str, replicas: Json | None, most: int
+    name: str, replicas: Json | None, most: int, wording: Wording
 ) -> None:
     """`<run>-<role>-<index>` is the pod's hostname too."""
     run = a_run(framework="tensorflow")
@@ -39,21 +40,21 @@ def test_names_stay_within_63_characters_with_the_largest_index(
     if replicas:
         run["spec"]["replicas"] = {"worker": {}, **replicas}
 
-    wanted = [
-        (
-            "metadata.name: is too long: pods are called <run>-<role>-<index>, in at most 63 "
-            f"characters; with these replicas a name has at most {most}"
-        )
-    ]
-    assert findings(run) == (wanted if len(name) > most else [])
+    found = findings(run)
+    assert len(found) == (len(name) > most)
+    for each in found:
+        assert each.startswith("metadata.name: ")
+        mentions(each, "<run>-<role>-<index>", "at most 63", f"at most {most}")
+        wording(each)
 
 
 @pytest.mark.parametrize("name", ["1mnist", "Mnist", "mnist.1", "mnist-", "", "m" * 64])
-def test_a_name_is_that_of_a_service_too(name: str) -> None:
+def test_a_name_is_that_of_a_service_too(name: str, wording: Wording) -> None:
     """A letter at the beginning, and no dots; and one finding says all of it."""
     run = a_run()
     run["metadata"]["name"] = name
 
     (only,) = findings(run)
     assert only.startswith("metadata.name: ")
-    assert "is not a Service's name: it must be 1 to 63 lower-case letters" in only
+    mentions(only, "Service", "1 to 63", "lower-case letters")
+    wording(only)

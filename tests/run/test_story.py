@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.run.scene import Scene, led, workers
+from tests.wording import Wording, mentions
 from webhook.run.observed import Refusal
 
 WORDS = "0/12 nodes are available: 12 node(s) didn't match Pod's node affinity/selector."
@@ -55,7 +56,7 @@ def test_the_schedulers_reasons_are_told_once_for_all_pods() -> None:
     for index in range(2):
         scene.set(f"worker-{index}", unscheduled=WORDS)
     scene.look()
-    assert scene.status.message.startswith("2 of 3 pods: 0/12 nodes are available")
+    assert scene.status.message.startswith(f"2 of 3 pods: {WORDS[:10]}")
     assert said(scene, "Scheduled") == ("False", "Unschedulable")
     assert [each.reason for each in scene.told].count("Unschedulable") == 1
 
@@ -63,9 +64,9 @@ def test_the_schedulers_reasons_are_told_once_for_all_pods() -> None:
 def test_a_container_that_waits_is_told_with_its_reason() -> None:
     """Where the node has the pod and cannot start it."""
     scene = Scene(**workers(2))
-    scene.set("worker-0", node="node-a", waiting=("ImagePullBackOff", "no such image"))
+    scene.set("worker-0", node="node-a", waiting=("ImagePullBackOff", "no image"))
     scene.look()
-    assert scene.status.message == "1 of 2 pods: ImagePullBackOff: no such image"
+    assert scene.status.message == "1 of 2 pods: ImagePullBackOff: no image"
     assert said(scene, "Ready") == ("False", "ImagePullBackOff")
 
 
@@ -82,7 +83,7 @@ def test_a_refused_creation_is_told_in_the_api_servers_words_and_counts_for_noth
     assert said(scene, "Created") == ("True", "AllCreated")
 
 
-def test_a_launcher_waits_until_every_worker_runs() -> None:
+def test_a_launcher_waits_until_every_worker_runs(wording: Wording) -> None:
     """And the run says so."""
     replicas = {"launcher": {"count": 1}, "worker": {"count": 2}}
     scene = Scene(framework="mpi", replicas=replicas).runs("worker-0")
@@ -90,14 +91,16 @@ def test_a_launcher_waits_until_every_worker_runs() -> None:
     condition = scene.condition("Created")
     assert condition is not None
     assert condition.reason == "WaitingForRoles"
-    assert condition.message == "2 of 3 pods are there; launcher waits until every worker runs"
+    mentions(condition.message, "2 of 3 pods", "launcher waits", "every worker")
+    wording(condition.message)
     assert scene.runs("worker-1").pods == ["launcher-0", "worker-0", "worker-1"]
 
 
-def test_a_restart_says_what_went_down() -> None:
+def test_a_restart_says_what_went_down(wording: Wording) -> None:
     """The last failure's replica and reason."""
     scene = Scene(**workers(2)).runs().exits("worker-1", 137)
-    assert scene.status.message == "1 of 2 replicas run; mnist-worker-1 went down (SIGKILL)"
+    mentions(scene.status.message, "1 of 2 replicas", "mnist-worker-1", "(SIGKILL)")
+    wording(scene.status.message)
     assert said(scene, "Created") == ("False", "BackingOff")
 
 

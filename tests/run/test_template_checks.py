@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from tests.run.runs import a_run, containers, spec_of
+from tests.wording import Wording, mentions
 from webhook.errors import InvalidRun
 from webhook.run.environment import SPEC
 from webhook.run.plan import Plan, plan
@@ -30,48 +31,58 @@ def in_main(**fields: Any) -> Json:
 
 
 @pytest.mark.parametrize(
-    ("template", "problem"),
+    ("template", "path", "facts"),
     [
         (
             {"metadata": {"labels": ["a"]}},
-            "spec.template.metadata.labels: want an object, not list",
+            "metadata.labels",
+            ("object", "list"),
         ),
         (
             {"metadata": {"annotations": {"a": True}}},
-            "spec.template.metadata.annotations.a: want a string, not bool 'True'; put it in",
+            "metadata.annotations.a",
+            ("string", "bool 'True'"),
         ),
         (
             {"metadata": {"ownerReferences": []}},
-            "spec.template.metadata.ownerReferences: does not reach the pods; remove it",
+            "metadata.ownerReferences",
+            ("not reach the pods", "remove it"),
         ),
-        (spec_of([], hostname="h"), "spec.template.spec.hostname: is 'h'"),
-        (spec_of([], restartPolicy="Always"), "spec.template.spec.restartPolicy: is 'Always'"),
-        (spec_of([], volumes={}), "spec.template.spec.volumes: want a list, not dict '{}'"),
-        (spec_of([], volumes=["v"]), "spec.template.spec.volumes[0]: want an object, not str 'v'"),
-        (spec_of([], dnsConfig=[]), "spec.template.spec.dnsConfig: want an object, not list '[]'"),
-        (spec_of([{"name": 1}]), "spec.template.spec.containers[0].name: a container needs a name"),
+        (spec_of([], hostname="h"), "spec.hostname", ("'h'",)),
+        (spec_of([], restartPolicy="Always"), "spec.restartPolicy", ("'Always'",)),
+        (spec_of([], volumes={}), "spec.volumes", ("list", "dict '{}'")),
+        (spec_of([], volumes=["v"]), "spec.volumes[0]", ("object", "str 'v'")),
+        (spec_of([], dnsConfig=[]), "spec.dnsConfig", ("object", "list '[]'")),
+        (spec_of([{"name": 1}]), "spec.containers[0].name", ("needs a name",)),
         (
             spec_of(containers("a", "b", "a")),
-            "spec.template.spec.containers[2].name: 'a' is that of containers[0] too; rename one",
+            "spec.containers[2].name",
+            ("'a'", "containers[0]"),
         ),
-        (in_main(env=["A=1"]), "spec.template.spec.containers[0].env[0]: want an object, not str"),
-        (in_main(resources=2), "spec.template.spec.containers[0].resources: want an object, not"),
-        (in_main(ports=80), "spec.template.spec.containers[0].ports: want a list, not int '80'"),
+        (in_main(env=["A=1"]), "spec.containers[0].env[0]", ("object", "str")),
+        (in_main(resources=2), "spec.containers[0].resources", ("object", "int")),
+        (in_main(ports=80), "spec.containers[0].ports", ("list", "int '80'")),
         (
             spec_of([], tolerations=[{"key": 1}]),
-            "spec.template.spec.tolerations[0].key: want a string, not int",
+            "spec.tolerations[0].key",
+            ("string", "int"),
         ),
         (
             in_main(**{"$setElementOrder/env": []}),
-            "spec.template.spec.containers[0][$setElementOrder/env]: is '[]', and of a strategic",
+            "spec.containers[0][$setElementOrder/env]",
+            ("'[]'", "strategic"),
         ),
-        (in_main(**{"$patch": "merge"}), "spec.template.spec.containers[0][$patch]: is 'merge'"),
+        (in_main(**{"$patch": "merge"}), "spec.containers[0][$patch]", ("'merge'",)),
     ],
 )
-def test_a_problem_says_where_and_what(template: Json, problem: str) -> None:
+def test_a_problem_says_where_and_what(
+    template: Json, path: str, facts: tuple[str, ...], wording: Wording
+) -> None:
     """The path of the field comes first, then the value seen, then the cure."""
     (line,) = problems(template)
-    assert line.startswith(problem)
+    assert line.startswith(f"spec.template.{path}: ")
+    mentions(line, *facts)
+    wording(line)
 
 
 @pytest.mark.parametrize(
@@ -91,14 +102,13 @@ def test_what_is_nobody_elses_business_is_left_alone(template: Json) -> None:
     assert problems(template) == []
 
 
-def test_a_deployments_pods_always_restart() -> None:
+def test_a_deployments_pods_always_restart(wording: Wording) -> None:
     """So a notebook's template says Always or nothing, and may have a hostname."""
     assert problems(spec_of([], restartPolicy="Always", hostname="h"), serving=True) == []
     (line,) = problems(spec_of([], restartPolicy="Never"), serving=True)
-    assert line == (
-        "spec.template.spec.restartPolicy: is 'Never', and a Deployment's pods always restart; "
-        "remove it"
-    )
+    assert line.startswith("spec.template.spec.restartPolicy: ")
+    mentions(line, "'Never'", "Deployment")
+    wording(line)
 
 
 values = st.recursive(

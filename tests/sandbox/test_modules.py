@@ -64,7 +64,7 @@ def test_the_cache_key_changes_with_the_pins(module: Module) -> None:
 
 def test_a_module_that_does_not_pin_its_path_is_an_error(module: Module) -> None:
     """A go.mod that requires something else cannot be mistaken for a pin."""
-    with pytest.raises(ValueError, match=r"does not require example\.org/other"):
+    with pytest.raises(ValueError, match=r"not require example\.org/other"):
         _ = Module(module.name, "example.org/other", module.home).version
 
 

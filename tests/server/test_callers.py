@@ -13,6 +13,7 @@ import pytest
 from certs.pair import Pair
 from tests.server.clients import client
 from tests.server.serving import HOST, Running, authority, leaf, post, running
+from tests.wording import Wording, mentions
 from webhook.errors import ServingError
 from webhook.server.callers import Callers
 from webhook.server.files import AuthoritiesFile
@@ -37,10 +38,13 @@ def test_a_client_may_call_by_its_common_name_or_a_dns_name(seen: dict[str, obje
     assert NAMED.refusal(seen) == ""
 
 
-def test_a_client_by_another_name_is_told_whose_names_would_do() -> None:
+def test_a_client_by_another_name_is_told_whose_names_would_do(wording: Wording) -> None:
     """And its own; without any name asked for, whoever TLS let in may call."""
     refusal = NAMED.refusal(certificate("x", ["a.example"]))
-    assert refusal.startswith("the client's certificate is for x, a.example; may call: api-server,")
+    client, allowed = refusal.split("; ")
+    mentions(client, "certificate", "x, a.example")
+    mentions(allowed, "may call: api-server,")
+    wording(refusal)
     assert "nobody" in NAMED.refusal({})
     assert Callers(frozenset()).refusal({}) == ""
 
@@ -121,7 +125,7 @@ def test_authorities_come_from_a_watched_file(tmp_path: Path) -> None:
         assert answered(server, client(old, "c"))
         assert answered(server, client(new, "c"))
         file.write_bytes(b"garbled")
-        assert "no certificate can be read" in reloader.poll().error
+        assert "no certificate" in reloader.poll().error
         assert answered(server, client(new, "c"))
         file.write_bytes(new.certificate)
         reloader.poll()
@@ -129,7 +133,8 @@ def test_authorities_come_from_a_watched_file(tmp_path: Path) -> None:
         assert not answered(server, client(old, "c"))
 
 
-def test_no_authority_at_all_is_refused() -> None:
+def test_no_authority_at_all_is_refused(wording: Wording) -> None:
     """An empty file trusts nobody, which is an error to be told."""
-    with pytest.raises(ServingError, match="no certificate can be read"):
+    with pytest.raises(ServingError, match="no certificate") as caught:
         ServerTls(ask_clients=True).trust_clients(b"")
+    wording(str(caught.value))

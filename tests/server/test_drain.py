@@ -16,6 +16,7 @@ import pytest
 
 from certs.pair import Pair
 from tests.server.serving import HOST, connect, post, readiness, running
+from tests.wording import Wording
 
 if TYPE_CHECKING:
     import http.client
@@ -164,7 +165,7 @@ def test_an_idle_program_leaves_with_0_after_the_grace_time() -> None:
     assert code == 0
 
 
-def test_a_second_signal_ends_it_at_once() -> None:
+def test_a_second_signal_ends_it_at_once(wording: Wording) -> None:
     """Neither the grace time nor a request in flight holds it, and the exit code tells."""
     with program(NEVER) as server:
         in_flight = server.connect()
@@ -174,7 +175,8 @@ def test_a_second_signal_ends_it_at_once() -> None:
         code, messages = server.ended()
         in_flight.close()
     assert code == 1
-    assert "told again to stop: ending at once" in messages
+    (message,) = (each for each in messages if "at once" in each)
+    wording(message)
 
 
 def test_a_second_signal_ends_a_wait_for_requests_in_flight() -> None:

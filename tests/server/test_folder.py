@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.server.config_map import mount
+from tests.wording import Wording
 from webhook.errors import UnreadableInput
 from webhook.server.folder import MAX_FILE_BYTES, Folder, is_test_file, read_folder
 
@@ -106,10 +107,11 @@ def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
     assert f"over {MAX_FILE_BYTES} bytes" in str(caught.value)
 
 
-def test_a_path_that_leads_nowhere_is_an_error(tmp_path: Path) -> None:
+def test_a_path_that_leads_nowhere_is_an_error(tmp_path: Path, wording: Wording) -> None:
     """A folder that is missing is no empty folder."""
-    with pytest.raises(UnreadableInput, match="gone: no such file or folder"):
+    with pytest.raises(UnreadableInput, match="gone: no such") as caught:
         read_folder(tmp_path / "gone")
+    wording(str(caught.value), {tmp_path: "<tmp>"})
 
 
 @pytest.mark.parametrize("change", ["edit", "add", "remove", "swap"])

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tests.kube.fake_api import until
+from tests.wording import Wording
 from webhook.errors import ClusterError, FairleadError
 from webhook.server.kept_policies import BACK, LONGEST, QUIET, RETRY, KeptPolicies, Snapshot
 from webhook.server.reload import Reloader, ReloadState
@@ -108,9 +109,10 @@ class Stage:
         """Wait until this is what serves."""
         await until(lambda: self.reloader.current == text)
 
-    async def refuses(self, text: str) -> None:
-        """Wait until the newest is refused for this."""
-        await until(lambda: text in self.reloader.state().error)
+    async def refuses(self, *facts: str) -> str:
+        """Wait until the newest is refused for this; return the error."""
+        await until(lambda: all(fact in self.reloader.state().error for fact in facts))
+        return self.reloader.state().error
 
 
 @asynccontextmanager
@@ -219,7 +221,7 @@ def test_objects_that_are_deleted_are_gone() -> None:
     asyncio.run(main())
 
 
-def test_objects_that_go_with_their_definition_leave_the_last_good_set() -> None:
+def test_objects_that_go_with_their_definition_leave_the_last_good_set(wording: Wording) -> None:
     """Until the definition is back for a while, or what was there; it is asked again and again."""
 
     async def main() -> None:
@@ -227,7 +229,7 @@ def test_objects_that_go_with_their_definition_leave_the_last_good_set() -> None
             played.watched.missing = "placementpolicies.fairlead.dev"
             played.watched.change(a=None)
             await played.wake()
-            await played.refuses("1 objects vanished with the definition of placementpolicies")
+            wording(await played.refuses("1 objects vanished", "definition of placementpolicies"))
             assert played.reloader.current == "a=1 b=1"
             assert played.kept.condition().ready
             await until(lambda: played.sleeps[-1] == RETRY)
@@ -261,7 +263,7 @@ def test_objects_that_come_back_end_the_doubt() -> None:
     asyncio.run(main())
 
 
-def test_of_a_definition_that_is_back_the_objects_are_waited_for() -> None:
+def test_of_a_definition_that_is_back_the_objects_are_waited_for(wording: Wording) -> None:
     """They come one after the other: no pod is placed by the first few of them alone."""
 
     async def main() -> None:
@@ -273,11 +275,11 @@ def test_of_a_definition_that_is_back_the_objects_are_waited_for() -> None:
             played.watched.missing = ""
             await played.wake()
             await played.wake()
-            await played.refuses("2 objects vanished with their definition: it is back")
+            wording(await played.refuses("2 objects vanished", "it is back"))
             played.watched.change(a="2")
             await played.wake()
             await played.wake()
-            await played.refuses("1 objects vanished with their definition: it is back")
+            await played.refuses("1 objects vanished", "it is back")
             assert played.reloader.current == "a=1 b=1"
             played.watched.change(b="2")
             await played.goes_on_until("a=2 b=2")
@@ -286,7 +288,9 @@ def test_of_a_definition_that_is_back_the_objects_are_waited_for() -> None:
     asyncio.run(main())
 
 
-def test_an_api_server_that_cannot_say_why_objects_vanished_is_asked_again() -> None:
+def test_an_api_server_that_cannot_say_why_objects_vanished_is_asked_again(
+    wording: Wording,
+) -> None:
     """The last good set serves on meanwhile."""
 
     async def main() -> None:
@@ -294,7 +298,7 @@ def test_an_api_server_that_cannot_say_why_objects_vanished_is_asked_again() -> 
             played.watched.away = True
             played.watched.change(a=None)
             await played.wake()
-            await played.refuses("it cannot be told why: no answer")
+            wording(await played.refuses("vanished", "no answer"))
             assert played.reloader.current == "a=1 b=1"
             played.watched.away = False
             for _ in range(2):

@@ -165,7 +165,7 @@ def test_a_pair_that_openssl_does_not_serve_with_is_refused() -> None:
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
-    with pytest.raises(ServingError, match=r"OpenSSL refuses the pair .*ECDSA on P-256"):
+    with pytest.raises(ServingError, match=r"OpenSSL refuses .*P-256"):
         ServerTls().swap(certificate, private)
 
 

@@ -18,6 +18,7 @@ from tests.controller.certificates.memory import (
     until_waiting,
 )
 from tests.kube import virtual_time
+from tests.wording import Wording, mentions
 from webhook.controller.certificates.keeper import LONGEST_REST, Keeper
 from webhook.controller.certificates.quarrel import FREE
 from webhook.errors import ClusterError, NotLeading
@@ -58,13 +59,14 @@ def test_trouble_is_counted_said_and_tried_again_less_and_less_often(
     virtual_time.run(work())
 
 
-def test_the_missing_right_is_said_with_the_cure() -> None:
+def test_the_missing_right_is_said_with_the_cure(wording: Wording) -> None:
     """Which one the API server says itself."""
     begun = stage()
     failing(begun.memory, "get", AUTHORITY, refused(403, "cannot get secrets"))
     keeper = begun.keeper()
     virtual_time.run(keeper.look())
-    assert "cannot get secrets. The keeper of certificates needs this right" in keeper.reason
+    mentions(keeper.reason, "cannot get secrets", "needs this right")
+    wording(keeper.reason)
 
 
 def test_the_server_is_left_alone_for_as_long_as_it_asks() -> None:

@@ -8,7 +8,7 @@ from webhook.controller.certificates.metrics import ERRORS
 from webhook.controller.certificates.trouble import in_words, kind_of
 from webhook.errors import ClusterError
 
-CURES = {409: "", 403: "needs this right", 422: "delete it: it is made anew", 404: "", 503: ""}
+CURES = {409: "", 403: "needs this right", 422: "delete it", 404: "", 503: ""}
 
 
 @pytest.mark.parametrize("status", [None, *CURES])

@@ -35,7 +35,7 @@ async def broken() -> Sequence[Replica]:
 
 @pytest.mark.parametrize(
     ("handler", "words"),
-    [(refuses, "give this account list and watch"), (unknown, "give it the definition")],
+    [(refuses, "list and watch"), (unknown, "give it the definition")],
 )
 def test_what_is_missing_is_said_and_waited_for(
     handler: object, words: str, tmp_path: Path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.policy.reporting.objects import ON_SPOT, POOL, by_place, capacity_class, policy
+from tests.wording import Wording, mentions
 from webhook.policy.objects import load_objects
 from webhook.policy.reporting.acceptance import Acceptance, judged, remembered
 from webhook.policy.reporting.counting import Ledger
@@ -39,7 +40,7 @@ def test_a_set_that_compiles_is_accepted_whole() -> None:
     assert found.faulty == ()
 
 
-def test_each_fault_is_said_of_its_object() -> None:
+def test_each_fault_is_said_of_its_object(wording: Wording) -> None:
     """With the field, and a reason of one word."""
     found = judge(
         policy("on-spot", ON_SPOT),
@@ -51,10 +52,8 @@ def test_each_fault_is_said_of_its_object() -> None:
         "odd": ("False", "InvalidPolicy"),
         "both": ("False", "InvalidClass"),
     }
-    assert message(found, "placementpolicies/odd").startswith("spec.priority: want a whole number")
-    assert "until this is mended the last good set stays in force" in message(
-        found, "placementpolicies/odd"
-    )
+    mentions(message(found, "placementpolicies/odd"), "spec.priority:", "'high'", "last good set")
+    wording(message(found, "placementpolicies/odd"))
     assert sorted(found.faulty) == [
         "capacityclasses/both",
         "placementpolicies/odd",
@@ -62,7 +61,7 @@ def test_each_fault_is_said_of_its_object() -> None:
     ]
 
 
-def test_beside_a_fault_what_was_good_is_in_force_and_what_is_new_is_not() -> None:
+def test_beside_a_fault_what_was_good_is_in_force_and_what_is_new_is_not(wording: Wording) -> None:
     """New is an object, another version of one, and another object of the same name."""
     good = judge(policy("same"), policy("changed"), policy("anew"), policy("edited"))
     found = judge(
@@ -81,9 +80,8 @@ def test_beside_a_fault_what_was_good_is_in_force_and_what_is_new_is_not() -> No
         "late": held,
         "edited": ("False", "InvalidPolicy"),
     }
-    assert message(found, "placementpolicies/late").endswith(
-        "until placementpolicies/edited is mended"
-    )
+    mentions(message(found, "placementpolicies/late"), "placementpolicies/edited")
+    wording(message(found, "placementpolicies/late"))
     assert found.in_force == good.in_force
     assert found.policies is good.policies
 
@@ -117,6 +115,5 @@ def test_warnings_are_told_with_what_is_accepted() -> None:
     one_node = {"defaults": {"nodeSelector": {"kubernetes.io/hostname": "n1"}}}
     found = judge(policy("p", one_node))
     assert said(found) == {"p": ("True", "Accepted")}
-    assert message(found, "placementpolicies/p").startswith(
-        "spec.defaults.nodeSelector[kubernetes.io/hostname]: "
-    )
+    field = "spec.defaults.nodeSelector[kubernetes.io/hostname]"
+    assert message(found, "placementpolicies/p").startswith(f"{field}: ")

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.policy.reporting.objects import ON_SPOT, by_place, capacity_class, exception, policy
+from tests.wording import Wording, mentions
 from webhook.crd.conditions import Said
 from webhook.policy.objects import load_objects
 from webhook.policy.reporting.acceptance import Acceptance, judged, remembered
@@ -87,7 +88,7 @@ def test_an_exception_that_has_ended_says_so() -> None:
 
 
 @pytest.mark.parametrize("until", [NOW, "2026-03-01T14:00:00+02:00"])
-def test_an_end_is_told_though_the_set_is_refused(until: str) -> None:
+def test_an_end_is_told_though_the_set_is_refused(until: str, wording: Wording) -> None:
     """Whoever leads since then knows no good set; the webhook goes by one all the same."""
     first = exception("e", until)
     seen, _ = written(first, known(first), "2026-03-01T11:59:59Z")
@@ -96,8 +97,10 @@ def test_an_end_is_told_though_the_set_is_refused(until: str) -> None:
     acceptance = judged(load_objects, by_place(*objects), remembered(objects))
     assert acceptance.policies is None
     seen, _ = written(seen, known(seen)._replace(acceptance=acceptance, satisfied={}), NOW)
-    found = {each.type: (each.status, each.message) for each in seen.status.conditions}
-    assert found["InForce"] == ("False", f"ended at {NOW}: it does nothing any more")
+    (in_force,) = (each for each in seen.status.conditions if each.type == "InForce")
+    assert in_force.status == "False"
+    mentions(in_force.message, "ended", NOW)
+    wording(in_force.message)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from tests.laws.world import CLUSTER, policy_set
 from tests.policy.together.test_jointly import AB, AC, BC, within
 from tests.policy.together.test_warnings import policies_of, policy, thorough, told
 from tests.policy.together.test_witness import arrival, excluded
+from tests.wording import Wording, mentions
 from webhook.admission.engine import decide
 from webhook.policy.together.overlapping import Overlap, overlapping
 from webhook.policy.together.required import required
@@ -27,11 +28,6 @@ WORKERS, ML, VISION = (
 A = policy("a", match=WORKERS, requirements=AB)
 B = policy("b", match=ML, requirements=BC)
 C = policy("c", match=VISION, requirements=AC)
-LINE = (
-    "placementpolicies/c: warning: spec.requirements: leaves no node beside what policies 'a', 'b' "
-    "require: a pod that all of them match is rejected, such as one in namespace ml-, with "
-    "fairlead.dev/role=worker, team=vision"
-)
 
 
 def overlaps(ready: list[Policy], each: int = 10_000, most: int = 100_000) -> list[Overlap]:
@@ -39,10 +35,12 @@ def overlaps(ready: list[Policy], each: int = 10_000, most: int = 100_000) -> li
     return list(overlapping(list(required(ready)), frozenset(ready), each, most))
 
 
-def test_three_that_merely_overlap_are_told_with_a_pod() -> None:
+def test_three_that_merely_overlap_are_told_with_a_pod(wording: Wording) -> None:
     """At the last of them, though each is for pods that the others are not for."""
     (line,) = told(A, B, C)
-    assert line == LINE.replace("ml-,", "ml-x,")
+    mentions(line, "placementpolicies/c: warning: spec.requirements:", "policies 'a', 'b'")
+    mentions(line, "rejected", "namespace ml-x", "fairlead.dev/role=worker, team=vision")
+    wording(line)
 
 
 @pytest.mark.parametrize(
@@ -67,17 +65,18 @@ def test_nothing_is_told_where_no_such_pod_comes_to_be(other: Json) -> None:
     assert told(A, B, policy("c", **{"match": VISION, **other})) == []
 
 
-def test_what_holds_for_all_pods_of_one_is_told_as_that() -> None:
+def test_what_holds_for_all_pods_of_one_is_told_as_that(wording: Wording) -> None:
     """Once, and of every pod: that says more."""
     (line,) = told(policy("a", requirements=AB), policy("b", requirements=BC), C)
-    assert line.endswith("every pod that it matches is rejected")
+    mentions(line, "placementpolicies/c:", "policies 'a', 'b'", "every pod", "rejected")
+    wording(line)
 
 
 def test_two_that_contradict_need_no_third() -> None:
     """Though a pod matches all of them."""
     lines = told(policy("a", match=WORKERS, requirements=within("a")), B, C)
     assert len(lines) == 1
-    assert "contradicts what policy 'a' requires" in lines[0]
+    mentions(lines[0], "contradicts", "policy 'a'")
 
 
 def test_four_that_leave_no_node_are_told() -> None:

@@ -13,6 +13,7 @@ from tests.examples import examples
 from tests.laws.strategies import CLASSES, document, pods, policy_lists
 from tests.laws.world import decided, policy_set
 from tests.policy.test_objects import objects
+from tests.wording import Wording, mentions
 from webhook import names
 from webhook.admission.decision import Decision
 from webhook.policy.findings import Finding, path_text
@@ -140,26 +141,22 @@ def _stem(finding: Finding) -> tuple[str, str, str]:
     [
         (
             [policy("a", priority=9, overrides=pool("a")), policy("b", overrides=pool("b"))],
-            ("placementpolicies/b: warning: spec.overrides.nodeSelector.pool: no pod gets it: "
-            "policy 'a': overrides always decide it first"),
+            ("placementpolicies/b", "spec.overrides.nodeSelector.pool", "policy 'a': overrides"),
         ),
         (
             [policy("a", requirements=pool("a")), policy("b", priority=9, overrides=pool("b"))],
-            ("placementpolicies/b: warning: spec.overrides.nodeSelector.pool: no pod gets it: "
-            "policy 'a': requirements always decide it first"),
+            ("placementpolicies/b", "spec.overrides.nodeSelector.pool", "policy 'a': requirements"),
         ),
         (
             [policy("a", requirements=pool("a"), defaults=pool("b"))],
-            ("placementpolicies/a: warning: spec.defaults.nodeSelector.pool: no pod gets it: "
-            "the policy's own requirements always decide it first"),
+            ("placementpolicies/a", "spec.defaults.nodeSelector.pool", "own requirements"),
         ),
         (
             [
                 policy("a", match={"namespaces": ["ml-*"]}, requirements=spot("Prefer")),
                 policy("b", match={"namespaces": ["ml-a"]}, overrides=spot("Prevent")),
             ],
-            ("placementpolicies/b: warning: spec.overrides.capacity[0]: no pod gets it: "
-            "policy 'a': requirements always decide it first"),
+            ("placementpolicies/b", "spec.overrides.capacity[0]", "policy 'a': requirements"),
         ),
         (
             [policy("a", requirements={"nodeSelector": {"pool": "a"}, **spot("Constrain")},
@@ -169,12 +166,17 @@ def _stem(finding: Finding) -> tuple[str, str, str]:
     ],
 )  # fmt: skip
 def test_a_wish_that_no_pod_can_get_is_told_with_who_decides(
-    documents: list[Json], line: str | None
+    documents: list[Json], line: tuple[str, str, str] | None, wording: Wording
 ) -> None:
     """By the policy's own stronger part, or by another policy for all of its pods."""
-    assert [each for each in told(*documents) if "no pod gets it: p" in each or "own" in each] == (
-        [line] if line else []
-    )
+    found = [each for each in told(*documents) if "no pod gets it: p" in each or "own" in each]
+    assert len(found) == bool(line)
+    for each in found:
+        assert line
+        place, path, decider = line
+        assert each.startswith(f"{place}: warning: {path}: no pod gets it: ")
+        mentions(each, decider)
+        wording(each)
 
 
 @pytest.mark.parametrize(
@@ -200,29 +202,28 @@ def test_nothing_is_called_dead_that_some_pod_may_get(first: Json) -> None:
     [
         (
             [policy("a", requirements=pool("a")), policy("b", requirements=pool("b"))],
-            ("placementpolicies/b: warning: spec.requirements.nodeSelector.pool: contradicts what "
-            "policy 'a' requires: a pod that both match is rejected"),
+            ("placementpolicies/b", "spec.requirements.nodeSelector.pool",
+             "contradicts", "policy 'a'", "both match", "rejected"),
         ),
         (
             [
                 policy("a", priority=1, match={"roles": ["worker"]}, overrides=spot("Constrain")),
                 policy("b", overrides={"nodeSelector": {"spot": "false"}}),
             ],
-            ("placementpolicies/b: warning: spec.overrides.nodeSelector.spot: is dropped from pods "
-            "that policy 'a' matches too: no node meets both"),
+            ("placementpolicies/b", "spec.overrides.nodeSelector.spot",
+             "dropped", "policy 'a'", "no node"),
         ),
         (
             [
                 policy("a", match={"roles": ["worker"]}, overrides=pool("a")),
                 policy("b", overrides=pool("b")),
             ],
-            ("placementpolicies/b: warning: spec.overrides.nodeSelector.pool: policy 'a' overrides "
-            "it too, with equal priority: only the names decide"),
+            ("placementpolicies/b", "spec.overrides.nodeSelector.pool",
+             "policy 'a'", "equal priority"),
         ),
         (
             [policy("a", requirements={**spot("Constrain"), "nodeSelector": {"spot": "false"}})],
-            ("placementpolicies/a: warning: spec.requirements: the requirements contradict each "
-            "other: every pod that it matches is rejected"),
+            ("placementpolicies/a", "spec.requirements", "contradict", "every pod", "rejected"),
         ),
         (
             [policy("a", requirements=pool("a"), overrides=spot("Constrain"),
@@ -232,16 +233,22 @@ def test_nothing_is_called_dead_that_some_pod_may_get(first: Json) -> None:
         (
             [policy("a", requirements={"nodeSelector": {"spot": "false"}},
                     overrides=spot("Constrain"))],
-            ("placementpolicies/a: warning: spec.overrides.capacity[0]: no pod gets it: no node "
-            "meets it beside the policy's own requirements"),
+            ("placementpolicies/a", "spec.overrides.capacity[0]", "no node", "own requirements"),
         ),
     ],
 )  # fmt: skip
 def test_policies_that_cannot_both_have_their_way_are_told(
-    documents: list[Json], line: str | None
+    documents: list[Json], line: tuple[str, ...] | None, wording: Wording
 ) -> None:
     """At the one that comes off worse, with the name of the other."""
-    assert told(*documents) == ([line] if line else [])
+    found = told(*documents)
+    assert len(found) == bool(line)
+    for each in found:
+        assert line
+        place, path, *facts = line
+        assert each.startswith(f"{place}: warning: {path}: ")
+        mentions(each, *facts)
+        wording(each)
 
 
 @pytest.mark.parametrize(
@@ -264,33 +271,36 @@ def test_of_a_wish_that_is_dead_no_more_is_told() -> None:
     assert "no pod gets it" in line
 
 
-def test_what_audit_keeps_from_coming_true_is_told_as_what_will_come() -> None:
+def test_what_audit_keeps_from_coming_true_is_told_as_what_will_come(wording: Wording) -> None:
     """With who has to be enforced for it, apart from what is so today."""
     audited = {"enforcement": "Audit"}
-    lines = told(
+    today, later = told(
         policy("a", requirements=pool("a")),
         policy("b", requirements=pool("a"), **audited),
         policy("c", requirements=pool("c")),
     )
-    assert [line.partition("contradicts what ")[2] for line in lines] == [
-        "policy 'a' requires: a pod that both match is rejected",
-        "policy 'b' requires: a pod that both match is rejected, once 'b' is enforced",
-    ]
+    mentions(today, "contradicts", "policy 'a'", "rejected")
+    assert "enforced" not in today
+    mentions(later, "contradicts", "policy 'b'", "rejected", "'b' is enforced")
+    wording(later)
     both = policy("d", **audited, requirements={**spot("Constrain"), "nodeSelector": {"spot": "x"}})
     (line,) = told(both)
-    assert line.endswith("every pod that it matches is rejected, once 'd' is enforced")
+    mentions(line, "every pod", "rejected", "'d' is enforced")
+    wording(line)
     (line,) = told(
         policy("a", **audited, match={"roles": ["worker"]}, overrides=pool("a")),
         policy("b", **audited, overrides=pool("b")),
     )
-    assert line.endswith("only the names decide, once 'b', 'a' are enforced")
+    mentions(line, "equal priority", "'b', 'a' are enforced")
+    wording(line)
 
 
-def test_of_many_others_three_are_named() -> None:
+def test_of_many_others_three_are_named(wording: Wording) -> None:
     """And the rest is counted."""
     others = [policy(f"a{at}", requirements=pool("a")) for at in range(5)]
     (line,) = told(*others, policy("b", requirements=pool("b")))
-    assert "contradicts what policies 'a0', 'a1', 'a2' and 2 more require: " in line
+    mentions(line, "contradicts", "policies 'a0', 'a1', 'a2' and 2 more")
+    wording(line)
 
 
 def test_the_number_of_pairs_has_an_end() -> None:

@@ -15,5 +15,5 @@ def test_a_role_that_is_single_here_and_not_there_is_an_error() -> None:
         "mpi": Roles(("master",), frozenset(), (), (), 1),
     }
 
-    with pytest.raises(ValueError, match="mpi has several master, others have one"):
+    with pytest.raises(ValueError, match=r"mpi .* master"):
         single_roles(table)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.run.polyaxon.converting import converted, said
+from tests.wording import Wording, mentions
 from webhook.run.polyaxon import Wanted, convert
 
 CASES = sorted((Path(__file__).parents[2] / "golden" / "polyaxon").glob("*.yaml"))
@@ -37,40 +38,45 @@ TREES = st.recursive(
 
 
 @pytest.mark.parametrize(
-    ("text", "finding"),
+    ("text", "place", "facts"),
     [
-        ("", "1:1: there is no Polyaxonfile in it"),
-        ("[]", "1:1: want a Polyaxonfile: a mapping with version and kind"),
-        ("a: [", "2:1: not YAML: did not find expected node content while parsing a flow node"),
-        ("kind: job\nkind: job\nversion: 1", "2:1: kind: the key is in line 1 already; remove one"),
-        ("kind: Job\nversion: 1", "1:7: kind: 'Job' is not one of experiment, job, notebook,"),
-        ("version: 1.1", "1:1: kind: is required: one of experiment, job, notebook,"),
-        ("version: 1\nkind: pipeline", "2:7: kind: is pipeline: a Run is one run"),
+        ("", "1:1: ", ("no Polyaxonfile",)),
+        ("[]", "1:1: ", ("Polyaxonfile", "version and kind")),
+        ("a: [", "2:1: ", ("not YAML",)),
+        ("kind: job\nkind: job\nversion: 1", "2:1: kind: ", ("line 1 already",)),
+        ("kind: Job\nversion: 1", "1:7: kind: ", ("'Job'", "experiment, job, notebook,")),
+        ("version: 1.1", "1:1: kind: ", ("required", "experiment, job, notebook,")),
+        ("version: 1\nkind: pipeline", "2:7: kind: ", ("pipeline", "one run")),
     ],
 )
-def test_what_is_no_polyaxonfile_says_so(text: str, finding: str) -> None:
+def test_what_is_no_polyaxonfile_says_so(
+    text: str, place: str, facts: tuple[str, ...], wording: Wording
+) -> None:
     """With its place, as everything else."""
     (found, *_) = said(converted(text))
-    assert found.startswith(finding)
+    assert found.startswith(place)
+    mentions(found, *facts)
+    wording(found)
 
 
-def test_bytes_that_are_no_text_have_a_place_too() -> None:
+def test_bytes_that_are_no_text_have_a_place_too(wording: Wording) -> None:
     """And a file that nobody wrote by hand is refused as a whole."""
     (found,) = convert({"f.yml": b"a: \xff"}).findings
-    assert str(found) == "f.yml:1:4: the byte 0xff is not UTF-8; save the file as UTF-8"
+    mentions(str(found), "f.yml:1:4: ", "0xff is not UTF-8")
     (found,) = convert({"f.yml": b" " * (2**20 + 1)}).findings
-    assert "are too much; the limit is 1048576" in str(found)
+    mentions(str(found), "f.yml", str(2**20 + 1), f"limit is {2**20}")
+    wording(str(found))
 
 
-def test_a_kind_that_is_left_out_is_told_by_the_fields() -> None:
+def test_a_kind_that_is_left_out_is_told_by_the_fields(wording: Wording) -> None:
     """Polyaxon 2 has it so; the old schema never had."""
     result = converted("run: {kind: job, container: {image: i}}")
     assert result.run is not None
     assert result.run.spec.kind == "job"
     text = "hubRef: a\nrunPatch: {}\n"
-    assert said(converted(text)) == [
-        "1:1: hubRef: only Polyaxon can follow it; give the component's file too: --component FILE"
-    ]
+    (found,) = said(converted(text))
+    mentions(found, "1:1: hubRef: ", "--component FILE")
+    wording(found)
 
 
 @settings(max_examples=examples(200), deadline=None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.run.polyaxon.converting import converted, said
+from tests.wording import Wording, mentions
 from webhook.run.polyaxon.naming import file_name, run_name
 
 
@@ -38,9 +39,9 @@ def test_a_file_gives_the_name_where_the_document_has_none() -> None:
     assert (result.run.name, said(result)) == ("f", [])
 
 
-def test_another_name_is_said() -> None:
+def test_another_name_is_said(wording: Wording) -> None:
     """A warning, with the name that the Run has."""
     result = converted("version: 1\nkind: job\nname: A_b\nrun: {cmd: a}")
     (found,) = said(result)
-    assert found.startswith("3:7: warning: name: is no name of Kubernetes'")
-    assert "the Run is called a-b: --name gives it another" in found
+    mentions(found, "3:7: warning: name: ", "a-b", "--name")
+    wording(found)

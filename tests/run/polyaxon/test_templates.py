@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.run.polyaxon.converting import converted, said
+from tests.wording import Wording, mentions
 
 FILE = """\
 version: 1
@@ -41,24 +42,27 @@ def test_a_name_stands_for_its_value(template: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("template", "finding"),
+    ("template", "facts"),
     [
-        ("{{ learning }}", "there is no param 'learning'; there are lr, name, flag, twice"),
-        ("{{ nam }}", "there is no param 'nam'; did you mean 'name'?"),
-        ("{{ lr.x }}", "lr.x: there is no x in it"),
-        ("{{ params }}", "params stands for nothing by itself; name one of them"),
-        ("{{ globals.uuid }}", "warning: run.cmd: only Polyaxon knows globals.uuid"),
-        ("{{ lr | round }}", "warning: run.cmd: the template 'lr | round' is more than a name"),
-        ("{% if lr %}a{% endif %}", "warning: run.cmd: a template with blocks is not understood"),
+        ("{{ learning }}", ("param 'learning'", "lr, name, flag, twice")),
+        ("{{ nam }}", ("param 'nam'", "did you mean 'name'?")),
+        ("{{ lr.x }}", ("lr.x: ", "no x")),
+        ("{{ params }}", ("params", "nothing")),
+        ("{{ globals.uuid }}", ("warning: run.cmd: ", "globals.uuid")),
+        ("{{ lr | round }}", ("warning: run.cmd: ", "'lr | round'")),
+        ("{% if lr %}a{% endif %}", ("warning: run.cmd: ", "blocks")),
     ],
 )
-def test_what_stands_for_nothing_is_said_at_its_place(template: str, finding: str) -> None:
+def test_what_stands_for_nothing_is_said_at_its_place(
+    template: str, facts: tuple[str, ...], wording: Wording
+) -> None:
     """An error for a name that the file has not; a warning for what only Polyaxon can do."""
     result = converted(FILE.format(cmd=template))
     (found,) = said(result)
-    assert finding in found
+    mentions(found, *facts)
     assert found.startswith("8:12: ")
-    assert (result.run is None) == ("warning" not in finding)
+    assert (result.run is None) == ("warning: run.cmd: " not in facts)
+    wording(found)
 
 
 def test_a_list_may_be_what_a_template_stands_for() -> None:

@@ -139,5 +139,5 @@ def test_a_large_hostfile_has_short_addresses_and_a_larger_one_is_refused() -> N
     """A ConfigMap holds 1 MiB."""
     run = Gang("r" * 50, "n" * 63, "mpi", {"launcher": 1, "worker": 6_000})
     assert share(run).files["hostfile"].startswith(f"{run.short_host('worker', 0)} slots=1\n")
-    with pytest.raises(InvalidRun, match=r"^spec\.replicas: the hostfile of 9000 hosts has "):
+    with pytest.raises(InvalidRun, match=r"^spec\.replicas: .*hostfile.* 9000 hosts"):
         share(Gang("r" * 50, "ml", "mpi", {"launcher": 1, "worker": 9_000}))
