@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli.files import NODES, POD, POLICIES
 from tests.policy_tests.writing import policy
+from tests.wording import Wording, mentions
 from webhook.cli.offline import Offline, read_nodes, read_offline, read_policies
 from webhook.errors import UnreadableInput
 
@@ -64,13 +65,14 @@ def test_the_same_is_read_from_a_file(tmp_path: Path) -> None:
     assert offline.cluster.default_priority_class == "normal"
 
 
-def test_labels_that_policies_ask_for_and_nobody_knows_are_told(tmp_path: Path) -> None:
+def test_labels_that_policies_ask_for_and_nobody_knows_are_told(
+    tmp_path: Path, wording: Wording
+) -> None:
     """Each namespace once, with the policies and the cure; silent if no policy asks."""
     offline = read(tmp_path, f"{POD}---\n{POD}", BATCH)
     (told,) = offline.unknown_namespaces()
-    assert told.startswith(
-        "the labels of namespace research are not known, and policy batch asks for them: "
-    )
+    mentions(told, "labels", "namespace research", "policy batch", "--namespaces")
+    wording(told)
     assert read(tmp_path, POD).unknown_namespaces() == []
 
 
