@@ -229,7 +229,7 @@ def test_whoever_stops_it_finds_nothing_left(tmp_path: Path, number: signal.Sign
 def test_a_webhook_that_does_not_come_up_says_why(tmp_path: Path) -> None:
     """Its own last words are in the error."""
     with (
-        pytest.raises(ServingError, match=r"(?s)ended before it served.*absent\.yaml"),
+        pytest.raises(ServingError, match=r"(?s)ended.*absent\.yaml"),
         loopback(namespace_file=tmp_path / "absent.yaml"),
     ):
         pass
@@ -239,7 +239,7 @@ def test_an_answer_that_is_no_decision_is_no_success(tmp_path: Path) -> None:
     """Over policies that are not there the webhook answers 503, and the demo fails with that."""
     example, *_ = read_examples()
     with (
-        pytest.raises(ServingError, match=r"503 .*no policies are loaded"),
+        pytest.raises(ServingError, match=r"503 .*no policies"),
         loopback(policies=tmp_path / "absent") as stage,
     ):
         stage.admit(example)

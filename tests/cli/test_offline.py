@@ -88,11 +88,13 @@ def test_objects_that_make_no_pods_are_an_error(tmp_path: Path) -> None:
             read(tmp_path, text)
 
 
-def test_a_run_is_another_commands_to_show(tmp_path: Path) -> None:
+def test_a_run_is_another_commands_to_show(tmp_path: Path, wording: Wording) -> None:
     """Its template is not its pods': by its shape it would pass for one of no run."""
     run = "apiVersion: fairlead.dev/v1alpha1\nkind: Run\nmetadata: {name: mnist}\nspec: {}\n"
-    with pytest.raises(UnreadableInput, match=r"Run/mnist: `fairlead run preview -f .*` shows its"):
+    with pytest.raises(UnreadableInput) as caught:
         read(tmp_path, f"{POD}---\n{run}")
+    mentions(str(caught.value), "Run/mnist: ", "`fairlead run preview -f ")
+    wording(str(caught.value), {tmp_path: "TMP"})
     assert read(tmp_path, f"{POD}---\n{run.replace('fairlead.dev', 'other.dev')}").templates
 
 

@@ -61,9 +61,10 @@ def test_what_no_pods_can_be_made_of_is_said_in_its_line(tmp_path: Path, wording
     wording(str(caught.value), {tmp_path: "TMP"})
 
 
-def test_files_without_a_run_are_an_error(tmp_path: Path) -> None:
+def test_files_without_a_run_are_an_error(tmp_path: Path, wording: Wording) -> None:
     """What is there instead is counted."""
-    with pytest.raises(UnreadableInput, match=r"no Run in there, only 2 PersistentVolumeClaims$"):
-        read(tmp_path, f"{CLAIM}---\n{CLAIM}")
-    with pytest.raises(UnreadableInput, match=r"no Run in there, nothing$"):
-        read(tmp_path, "")
+    for text, there in ((f"{CLAIM}---\n{CLAIM}", "only 2 PersistentVolumeClaims"), ("", "nothing")):
+        with pytest.raises(UnreadableInput) as caught:
+            read(tmp_path, text)
+        mentions(str(caught.value), tmp_path / "run.yaml", "no Run", there)
+        wording(str(caught.value), {tmp_path: "TMP"})

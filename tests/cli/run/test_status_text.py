@@ -8,7 +8,7 @@ from typing import Any
 import click
 import pytest
 
-from tests.wording import Wording, mentions
+from tests.wording import Wording, line_with, mentions
 from webhook.cli.run.replicas import Replica
 from webhook.cli.run.report import Report
 from webhook.cli.run.status_text import lines
@@ -84,16 +84,19 @@ def test_the_head_has_what_is_known_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("told", "facts"),
     [
-        (report(observedGeneration=0), "no controller has looked at it yet"),
-        (report(behind=True, message="3 run"), "3 run (its last change has not been looked at"),
-        (report(deleted=True), "is being deleted"),
+        (report(observedGeneration=0), ["no controller", "yet"]),
+        (report(behind=True, message="3 run"), ["3 run (", "last change", "not"]),
+        (report(deleted=True), ["being deleted"]),
     ],
+    ids=["new", "behind", "deleted"],
 )
-def test_a_status_that_is_not_current_is_told(told: Report, said: str) -> None:
+def test_a_status_that_is_not_current_is_told(
+    told: Report, facts: list[str], wording: Wording
+) -> None:
     """Else one would believe it."""
-    assert said in " ".join(line.strip() for line in text(told))
+    wording(line_with(text(told), *facts))
 
 
 def test_only_conditions_that_matter_are_told() -> None:
