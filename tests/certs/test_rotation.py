@@ -105,7 +105,7 @@ def test_a_leaf_is_renewed_without_touching_the_bundle(wording: Wording) -> None
     """Two thirds into its life."""
     seen, reasons, _ = run(steady(), BEGIN + LEAF_LIFETIME * 2 / 3)
     name_in_turn(reasons, ["leaf", "renewal"])
-    wording(*reasons)
+    wording("\n".join(reasons))
     assert phase(seen.authority) == "steady"
 
 
@@ -235,7 +235,7 @@ def test_a_leaf_with_other_names_than_are_wanted_is_made_anew(wording: Wording) 
     assert before.serving is not None
     _, reasons, _ = run(replace(before, serving=Serving(other, before.serving.bundle)))
     name_in_turn(reasons, ["leaf", "names"])
-    wording(*reasons)
+    wording("\n".join(reasons))
 
 
 def test_after_years_of_standing_still_nothing_has_to_be_waited_for() -> None:
