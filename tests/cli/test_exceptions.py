@@ -239,6 +239,6 @@ def test_check_warns_of_what_has_ended_and_of_what_lasts_long(
     mentions(ended, "p.yaml:", ": warning: spec.until: ", "ended")
     for line in (long, ended):
         wording(line[line.index("warning: ") :])
-    assert lines[-1].startswith("1 policy, no classes, 4 exceptions, hash ")
+    mentions(lines[-1], "1 policy", "no classes", "4 exceptions", "hash ")
     alone = CliRunner().invoke(check.command, [str(folder / "long.yaml"), "-o", "json"])
     assert json.loads(alone.stdout)["exceptions"] == ["long"]

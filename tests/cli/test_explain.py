@@ -93,7 +93,7 @@ def test_every_policy_that_does_not_match_tells_the_condition(
     lines = told(files, POD, MASTERS, excluded)
     line_with(lines, "no masters match.roles: worker")
     wording(line_with(lines, "no excluded exclude[0]", "namespaces"))
-    mentions(lines[0], "Pod/mnist", "unchanged")
+    mentions(lines[0], "Pod/mnist", "unchanged", "no policy")
     wording(lines[0])
 
 
@@ -114,7 +114,7 @@ def test_policies_under_audit_tell_what_they_would_do(files: Files, wording: Wor
     heading, *changes = lines[-3:]
     mentions(heading, "audit", "enforced")
     assert changes == ["set spec.nodeSelector {a/b}", "set spec.tolerations 1 entry"]
-    mentions(lines[0], "unchanged")
+    mentions(lines[0], "unchanged", "no policy")
     short = files.on(POD, "--policy", "tried", policies=[AUDITED]).stdout
     mentions(short, "audit tried Tried out. (", "without --policy and --field")
     assert "set" not in short.split()
@@ -300,7 +300,7 @@ def test_files_and_objects_of_a_cluster_are_not_mixed(files: Files, wording: Wor
     """Nor is nothing asked for; each with what is wanted."""
     source = files.write("pod.yaml", POD)
     for arguments, facts in (
-        (("pod", "p", "-f", source), ["-f", "both"]),
+        (("pod", "p", "-f", source), ["-f", "not both"]),
         ((), ["pods", "-f"]),
         (("-f", source), ["-f", "--policies"]),
         (("p",), ["p:", "kind", "name"]),

@@ -68,7 +68,7 @@ def test_nothing_is_said_until_the_nodes_are_known_nor_once_they_are_stale(
             condition = nodes.conditions["nodes"]
             assert (said(nodes), nodes.known()) == ("", None)
             assert condition().ready
-            mentions(condition().reason, "not listed yet")
+            mentions(condition().reason, "not listed yet", "nothing is said")
             listed.set()
             await until(lambda: nodes.known() is not None)
             mentions(said(nodes), "0 of 1 nodes", "pool=experiments")
@@ -79,7 +79,7 @@ def test_nothing_is_said_until_the_nodes_are_known_nor_once_they_are_stale(
                 patch.setattr(serving_nodes, "STALE", -1.0)
                 assert (said(nodes), nodes.known()) == ("", None)
                 assert condition().ready
-                assert re.match(r"1 known, .*\b\d+ s ago,", condition().reason)
+                assert re.match(r"1 known, .*\b\d+ s ago, .*nothing is said", condition().reason)
                 wording(re.sub(r"\d+ s ", "SOME s ", condition().reason))
             changed.set()
             await until(lambda: said(nodes) == "")
@@ -99,7 +99,9 @@ def test_a_right_that_is_missing_is_told_with_its_cure(tmp_path: Path, wording: 
             condition = nodes.conditions["nodes"]
             await until(lambda: words in condition().reason)
             assert condition().ready
-            mentions(condition().reason, "not listed yet", "fairlead install --nodes")
+            mentions(
+                condition().reason, "not listed yet", "nothing is said", "fairlead install --nodes"
+            )
             wording(condition().reason.partition(words)[0])
             wording(condition().reason.partition(words)[2])
             assert (said(nodes), nodes.known()) == ("", None)

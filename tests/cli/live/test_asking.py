@@ -163,7 +163,7 @@ def test_a_pod_is_taken_as_the_template_of_its_maker_says(tmp_path: Path, wordin
 def test_a_maker_that_may_not_be_read_leaves_the_stamp(tmp_path: Path, wording: Wording) -> None:
     """The answer says so."""
     said, differences = told(asked(tmp_path, "pod", "made", (f"{JOBS}/train",)))
-    mentions(said, "the pod itself", "stamp")
+    mentions(said, "the pod itself", "without", "stamp")
     wording(said)
     assert differences == [("nodeSelector[pool]", "a", "b")]
 
@@ -173,7 +173,7 @@ def test_no_pod_leads_who_asks_to_another_path(tmp_path: Path, number: int) -> N
     """An admin's rights read what the admin asks for, and a pod's author names its owner freely."""
     paths: list[str] = []
     said, _ = told(asked(tmp_path, "pod", f"led-{number}", paths=paths))
-    mentions(said, "the pod itself", "stamp")
+    mentions(said, "the pod itself", "without", "stamp")
     assert set(paths) <= CLUSTER.keys()
 
 

@@ -21,9 +21,9 @@ def test_a_kind_goes_before_names_or_before_each_slash() -> None:
     [
         (("train-0",), ["train-0: ", "`pod train-0`"]),
         (("pod",), ["pod: ", "`pod train-0`"]),
-        (("pod/a", "b"), ["both"]),
+        (("pod/a", "b"), ["not both"]),
         (("pod", "A"), ["pod/A: ", "kind", "name"]),
-        (("pod", "../secrets"), ["both"]),
+        (("pod", "../secrets"), ["not both"]),
         (("pod/a/b",), ["pod/a/b: ", "kind", "name"]),
         (("pod?x/a",), ["pod?x/a: ", "kind", "name"]),
     ],

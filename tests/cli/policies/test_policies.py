@@ -163,7 +163,7 @@ def test_policies_are_listed_in_the_order_in_which_they_win(
     """With what matches now, and what is counted: by the status, else by replicas."""
     found = gathered(tmp_path, {"r-0": metrics(the_hash(), workers=3), "r-1": metrics(the_hash())})
     lines = plain(list(text.listed(found)))
-    mentions(lines[0], the_hash(), "3 policies", "0 classes", "2 replicas")
+    mentions(lines[0], the_hash(), "3 policies", "0 classes", "2 replicas", "serve it")
     assert [line.split() for line in lines[2:6]] == [
         ["PRIORITY", "POLICY", "ENFORCED", "PODS", "WORKLOADS", "MATCHED", "LAST", "FOR"],
         ["5", "workers", "everywhere", "2", "0", "3", "never", "roles", "worker"],

@@ -98,7 +98,7 @@ def test_without_policies_it_shows_what_the_run_asks_for(files: Files, wording: 
     assert note.startswith("note: ")
     mentions(note, "without --policies", "Run itself")
     wording(note)
-    wording(line_with(result.stdout, "master 0:"))
+    wording(line_with(result.stdout, "master 0:", "run asks"))
     assert "placed" not in result.stdout
     assert "Fields" not in result.stdout
 
