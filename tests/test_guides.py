@@ -1,4 +1,4 @@
-"""The guides are true: their YAML is valid, their tests pass, their commands and links exist."""
+"""The guides are true: their YAML is valid, their tests pass, their paths of policies exist."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from click.testing import CliRunner
 
 from webhook.admission.arrival import Arrival, Cluster
 from webhook.admission.engine import decide
-from webhook.cli import COMMANDS
 from webhook.cli.test import command as fairlead_test
 from webhook.identity import identify
 from webhook.policy.load import load
@@ -128,20 +127,10 @@ def test_the_guide_to_policy_tests_shows_what_the_command_prints(
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_command_is_one(page: Path) -> None:
-    """In blocks and in running text."""
-    named = re.findall(r"(?:^\$ |`)fairlead ([a-z]+)", page.read_text(), re.MULTILINE)
-    assert set(named) <= set(COMMANDS)
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_link_and_path_leads_somewhere(page: Path) -> None:
-    """Links are relative to the page, paths of policies to the root."""
-    text = page.read_text()
-    for link in re.findall(r"\]\(([^)#]+)", text):
-        assert (page.parent / link).exists(), link
+def test_every_path_of_policies_leads_somewhere(page: Path) -> None:
+    """From the root, also in code; tests/test_docs.py has links and commands of all pages."""
     for path in re.findall(
-        r"policies/(?:capacity|stateful|mlrun|masters|non|defaults)[\w./-]*", text
+        r"policies/(?:capacity|stateful|mlrun|masters|non|defaults)[\w./-]*", page.read_text()
     ):
         # What the shell completes, and a sentence's full stop, are not of the path.
         found = path.rstrip(".")

@@ -102,7 +102,7 @@ def test_a_set_of_ones_own_is_made_by_copying(tmp_path: Path) -> None:
 def test_providers_are_alternatives() -> None:
     """Two at once are refused, and the error names both files."""
     one, other, *_ = PROVIDERS
-    with pytest.raises(InvalidDocuments, match=r"there is a CapacityClass .* already") as caught:
+    with pytest.raises(InvalidDocuments, match=r"CapacityClass .* already") as caught:
         load(read_folder(one) | read_folder(other))
     assert one.name in str(caught.value)
     assert other.name in str(caught.value)

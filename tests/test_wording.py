@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.wording import FOLDER, TESTS, Wording, defined_tests, mentions, read, write
+from tests.wording import FOLDER, TESTS, Wording, defined_tests, line_with, mentions, read, write
 
 
 @pytest.mark.parametrize("file", sorted(FOLDER.rglob("*.yaml")), ids=lambda file: file.stem)
@@ -38,3 +38,12 @@ def test_a_missing_fact_is_named() -> None:
     mentions("policy p1\n  requires 'a'", "policy p1 requires", "'a'")
     with pytest.raises(AssertionError, match="p2"):
         mentions("policy p1 requires 'a'", "p1", "p2")
+
+
+def test_a_line_is_found_by_its_facts() -> None:
+    """One line names all of them: none is no line, nor are two."""
+    text = "  set   p1\nlost  p2\nlost  p3\n"
+    assert line_with(text, "set", "p1") == line_with(text.splitlines(), "set p1") == "set p1"
+    for facts in (("lost",), ("set", "p2")):
+        with pytest.raises(AssertionError, match="lines name"):
+            line_with(text, *facts)

@@ -8,7 +8,7 @@ files after a message was reworded. A pytest plugin.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +29,15 @@ def mentions(text: str, *facts: object) -> None:
     flat = " ".join(text.split())
     missing = [fact for fact in map(str, facts) if fact not in flat]
     assert not missing, f"not mentioned: {missing}\nin: {text}"
+
+
+def line_with(text: str | Iterable[str], *facts: object) -> str:
+    """Return the one line that names all of these facts; a run of blanks counts as one."""
+    lines = text.splitlines() if isinstance(text, str) else list(text)
+    flat = [" ".join(line.split()) for line in lines]
+    found = [line for line in flat if all(str(fact) in line for fact in facts)]
+    assert len(found) == 1, f"{len(found)} lines name {facts}\nin: " + "\n".join(flat)
+    return found[0]
 
 
 class Wording:

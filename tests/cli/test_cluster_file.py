@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.wording import Wording, mentions
 from webhook.cli.cluster_file import ClusterFile, read_cluster_file
 from webhook.errors import NotSynced, UnreadableInput
 
@@ -55,33 +56,39 @@ def test_of_several_defaults_the_lowest_counts(tmp_path: Path) -> None:
     assert read(tmp_path, text).default_priority_class == "a"
 
 
-def test_a_namespace_that_is_not_there_is_not_guessed(tmp_path: Path) -> None:
+def test_a_namespace_that_is_not_there_is_not_guessed(tmp_path: Path, wording: Wording) -> None:
     """The error says which file to add it to."""
     cluster = read(tmp_path, LISTED)
     assert cluster.peek("c") is None
-    with pytest.raises(NotSynced, match=r"namespace c: .*cluster\.yaml does not have it"):
+    with pytest.raises(NotSynced) as unknown:
         asyncio.run(cluster.labels("c"))
+    mentions(str(unknown.value), "namespace c: ", "cluster.yaml")
+    wording(str(unknown.value), {tmp_path: "TMP"})
 
 
 @pytest.mark.parametrize(
     ("text", "problems"),
     [
-        (b"a: [", ["not YAML"]),
-        (b"\xff", ["not YAML"]),
-        ("kind: Pod\nmetadata: {name: p}", ["object 1 is Pod p"]),
-        ("kind: Namespace", ["object 1 is Namespace None"]),
-        ("- a\n- b", ["object 1 is None None"]),
+        (b"a: [", [["not YAML"]]),
+        (b"\xff", [["not YAML"]]),
+        ("kind: Pod\nmetadata: {name: p}", [["object 1", "Pod p"]]),
+        ("kind: Namespace", [["object 1", "Namespace None"]]),
+        ("- a\n- b", [["object 1", "None None"]]),
         (
             "kind: Namespace\nmetadata: {name: a, labels: {b: true}}\n---\nkind: Pod",
-            ["namespace a: a label that is no text", "object 2 is Pod None"],
+            [["namespace a:", "label", "text"], ["object 2", "Pod None"]],
         ),
     ],
+    ids=["no YAML", "no text", "a Pod", "no name", "a list", "two"],
 )
-def test_every_problem_is_named(tmp_path: Path, text: str | bytes, problems: list[str]) -> None:
+def test_every_problem_is_named(
+    tmp_path: Path, text: str | bytes, problems: list[list[str]], wording: Wording
+) -> None:
     """With the file, and the object's number or the namespace's name."""
     with pytest.raises(UnreadableInput) as caught:
         read(tmp_path, text)
     assert len(caught.value.problems) == len(problems)
-    for problem, says in zip(caught.value.problems, problems, strict=True):
-        assert "cluster.yaml" in problem
-        assert says in problem
+    for problem, facts in zip(caught.value.problems, problems, strict=True):
+        mentions(problem, "cluster.yaml", *facts)
+    if "not YAML" not in str(caught.value):
+        wording("\n".join(caught.value.problems), {tmp_path: "TMP"})

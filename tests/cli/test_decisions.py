@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.files import POD, POLICIES, REJECTED, TF_JOB
 from tests.policy_tests.writing import policy
+from tests.wording import Wording, mentions
 from webhook.cli.decisions import MAX_REPLICAS, Replicas, decisions, steps
 from webhook.cli.offline import read_offline
 from webhook.errors import UnreadableInput
@@ -33,21 +34,24 @@ def decided(folder: Path, objects: str, policies: str = POLICIES) -> list[Replic
     return decisions(read_offline([folder / "o.yaml"], [folder / "p.yaml"], "ml", None))
 
 
-def test_replicas_that_are_alike_are_told_once(tmp_path: Path) -> None:
+def test_replicas_that_are_alike_are_told_once(tmp_path: Path, wording: Wording) -> None:
     """Whatever their indexes."""
     (found,) = decided(tmp_path, TF_JOB)
-    assert found.subject == "TFJob/mnist in ml, worker × 3"
+    mentions(found.subject, "TFJob/mnist", "ml", "worker × 3")
+    wording(found.subject)
     assert found.replica_indexes == [0, 1, 2]
     assert found.decision.policies == ("workers-on-spot",)
 
 
-def test_replicas_that_a_policy_tells_apart_are_told_apart(tmp_path: Path) -> None:
+def test_replicas_that_a_policy_tells_apart_are_told_apart(
+    tmp_path: Path, wording: Wording
+) -> None:
     """By index; those that are alike need not be neighbours."""
     found = decided(tmp_path, JOB, FIRST_AND_THIRD)
-    assert [each.subject for each in found] == [
-        "Job/sweep in ml, pods 0, 2 of 4",
-        "Job/sweep in ml, pods 1, 3 of 4",
-    ]
+    first, second = [each.subject for each in found]
+    mentions(first, "Job/sweep", "ml", " 0, 2 ", "4")
+    mentions(second, "Job/sweep", "ml", " 1, 3 ", "4")
+    wording(first)
     assert [each.decision.result for each in found] == ["placed", "unchanged"]
 
 
@@ -57,13 +61,13 @@ def test_of_very_many_replicas_the_last_stands_for_the_rest(tmp_path: Path) -> N
     some, others = decided(tmp_path, many, FIRST_AND_THIRD)
     assert (some.indexes, some.count) == ((0, 2), 2)
     assert len(others.indexes) == MAX_REPLICAS - 2
-    assert others.subject == f"Job/sweep in ml, pods 1, 3-{2**31 - 2} of {2**31 - 1}"
+    mentions(others.subject, "Job/sweep", f" 1, 3-{2**31 - 2} ", f" {2**31 - 1}")
 
 
 def test_no_replicas_are_shown_as_one_would_be(tmp_path: Path) -> None:
     """A workload that is scaled to nothing will be scaled up again."""
     (found,) = decided(tmp_path, TF_JOB.replace("replicas: 3", "replicas: 0"))
-    assert found.subject == "TFJob/mnist in ml, worker × 0"
+    mentions(found.subject, "TFJob/mnist", "worker × 0")
     assert found.decision.result == "placed"
 
 
@@ -84,7 +88,9 @@ def test_a_rejected_pod_stays_as_it_is(tmp_path: Path) -> None:
     assert found.patched() == found.arrival.pod
 
 
-def test_a_field_of_the_wrong_type_is_named_with_its_place(tmp_path: Path) -> None:
+def test_a_field_of_the_wrong_type_is_named_with_its_place(
+    tmp_path: Path, wording: Wording
+) -> None:
     """File, line, column, object and whole path; of every pod at once."""
     labels = POD.replace("run: mnist", "run: yes")
     spread = JOB.replace("containers:", "nodeSelector: {spot: true}, containers:")
@@ -92,10 +98,10 @@ def test_a_field_of_the_wrong_type_is_named_with_its_place(tmp_path: Path) -> No
         decided(tmp_path, f"{labels}---\n{spread}")
     first, second = caught.value.problems
     assert first.startswith(f"{tmp_path}/o.yaml:6:")
-    assert "Pod/mnist: metadata.labels[fairlead.dev/run]: want a string" in first
+    mentions(first, "Pod/mnist: metadata.labels[fairlead.dev/run]: ", "string", "quotes")
     assert second.startswith(f"{tmp_path}/o.yaml:18:33:")
-    assert "Job/sweep: spec.template.spec.nodeSelector.spot: want a string" in second
-    assert second.endswith("; put it in quotes")
+    mentions(second, "Job/sweep: spec.template.spec.nodeSelector.spot: ", "string", "quotes")
+    wording(second, {tmp_path: "TMP"})
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from tests.wording import Wording, mentions
 from webhook.cli.doctor_text import document, errors, lines
 from webhook.installation.doctor.diagnose import Outcome
 from webhook.installation.doctor.findings import error, note, warning
@@ -38,20 +39,24 @@ def test_the_worst_comes_first_and_the_sum_last() -> None:
     assert all(len(line) <= 100 for line in shown)
 
 
-def test_where_all_is_well_it_says_so() -> None:
+def test_where_all_is_well_it_says_so(wording: Wording) -> None:
     """In two lines."""
-    assert plain(OUTCOMES[:1]) == ["ok       leader", "", "Nothing is wrong."]
+    *checks, verdict = plain(OUTCOMES[:1])
+    assert checks == ["ok       leader", ""]
+    mentions(verdict, "Nothing is wrong")
+    assert "could" not in verdict
+    wording(verdict)
 
 
-def test_what_could_not_be_looked_at_is_not_called_well() -> None:
+def test_what_could_not_be_looked_at_is_not_called_well(wording: Wording) -> None:
     """It is unknown, and what could not be read is named; nor is all said to be well then."""
     unread = Outcome("unplaced pods", (), ("namespaces", "pods of runs"))
-    assert plain((OUTCOMES[0], unread)) == [
-        "unknown  unplaced pods: could not be read: namespaces, pods of runs",
-        "ok       leader",
-        "",
-        "Nothing is wrong in what could be read.",
-    ]
+    unknown, *checks, verdict = plain((OUTCOMES[0], unread))
+    assert unknown.startswith("unknown  unplaced pods: ")
+    mentions(unknown, "read: namespaces, pods of runs")
+    assert checks == ["ok       leader", ""]
+    mentions(verdict, "could be read")
+    wording(f"{unknown}\n{verdict}")
     made = document((OUTCOMES[0], unread))
     assert (made["unknown"], made["ok"]) == (["unplaced pods"], ["leader"])
 

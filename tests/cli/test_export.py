@@ -9,6 +9,7 @@ import yaml
 from click.testing import CliRunner
 
 from tests.exported.sets import text
+from tests.wording import Wording, mentions
 from webhook.cli.export.map import command
 from webhook.errors import NotExported
 
@@ -31,7 +32,7 @@ def test_it_prints_documents_that_kubectl_applies(tmp_path: Path) -> None:
     assert result.stderr == ""
 
 
-def test_policies_under_audit_are_named(tmp_path: Path) -> None:
+def test_policies_under_audit_are_named(tmp_path: Path, wording: Wording) -> None:
     """On standard error, so that the documents stay documents."""
     path = written(
         tmp_path,
@@ -39,7 +40,9 @@ def test_policies_under_audit_are_named(tmp_path: Path) -> None:
         {"enforcement": "Audit", "overrides": {"labels": {"team": "y"}}},
     )
     result = CliRunner().invoke(command, ["--policies", path])
-    assert result.stderr == "left out, for they are under Audit: p1\n"
+    (note,) = result.stderr.splitlines()
+    mentions(note, "left out", "Audit", ": p1")
+    wording(note)
 
 
 def test_nothing_is_printed_of_a_set_that_cannot_be_exported(tmp_path: Path) -> None:

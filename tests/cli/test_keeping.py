@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from certs.kept import Serving
 from tests.controller.certificates.memory import Memory, entry, until_waiting
+from tests.wording import Wording, mentions
 from webhook.cli.controller import command
 from webhook.cli.keeping import Certificates, condition, make_keeper
 from webhook.controller.certificates.places import mutating, validating
@@ -50,8 +51,11 @@ def test_names_that_are_given_are_in_the_leaf_beside_the_services() -> None:
 
 
 @pytest.mark.parametrize("name", ["", " a", "höher.example.invalid"])
-def test_a_name_that_no_certificate_can_have_is_refused_at_once(name: str) -> None:
+def test_a_name_that_no_certificate_can_have_is_refused_at_once(
+    name: str, wording: Wording
+) -> None:
     """Before anything is begun."""
     result = CliRunner().invoke(command, ["--certificates", "--certificate-name", name])
     assert result.exit_code == 2
-    assert "is no name for a certificate" in result.output
+    mentions(result.output, "--certificate-name", repr(name))
+    wording(result.output.partition("Error: ")[2])

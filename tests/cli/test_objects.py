@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.wording import Wording, mentions
 from webhook.cli.objects import counted, read_objects
 from webhook.errors import UnreadableInput
 from webhook.workloads.object import Object
@@ -87,18 +88,28 @@ def test_plain_scalars_are_what_kubectl_makes_of_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "place", "fact"),
     [
-        ("kind: Pod\nkind: Job", "objects.yaml:2:1: the key is in line 1 already"),
-        ("kind: [", "objects.yaml:2:1: not YAML: "),
-        ("a: b", "objects.yaml:1:1: want a Kubernetes object"),
-        ("- kind: Pod", "objects.yaml:1:1: want a Kubernetes object"),
-        ("kind: List\nitems:\n- kind: Pod\n- 7", "objects.yaml:4:3: want a Kubernetes object"),
+        ("kind: Pod\nkind: Job", "2:1", "line 1"),
+        ("a: b", "1:1", "Kubernetes object"),
+        ("- kind: Pod", "1:1", "Kubernetes object"),
+        ("kind: List\nitems:\n- kind: Pod\n- 7", "4:3", "Kubernetes object"),
     ],
+    ids=["key twice", "no kind", "a list", "in a List"],
 )
-def test_what_is_no_object_is_named_with_its_place(tmp_path: Path, text: str, wanted: str) -> None:
-    """YAML that is none, duplicate keys, documents without a kind."""
-    assert problems(tmp_path, text)[0].startswith(wanted)
+def test_what_is_no_object_is_named_with_its_place(
+    tmp_path: Path, text: str, place: str, fact: str, wording: Wording
+) -> None:
+    """Duplicate keys, documents without a kind."""
+    problem = problems(tmp_path, text)[0]
+    assert problem.startswith(f"objects.yaml:{place}: ")
+    mentions(problem, fact)
+    wording(problem)
+
+
+def test_what_is_no_yaml_is_named_with_its_place(tmp_path: Path) -> None:
+    """With the words of the parser."""
+    assert problems(tmp_path, "kind: [")[0].startswith("objects.yaml:2:1: not YAML: ")
 
 
 def test_every_problem_of_every_file_is_named(tmp_path: Path) -> None:
@@ -110,7 +121,7 @@ def test_every_problem_of_every_file_is_named(tmp_path: Path) -> None:
     found = [problem.removeprefix(f"{tmp_path}/") for problem in caught.value.problems]
     assert [problem.partition(":")[0] for problem in found] == ["a.yaml", "b.yaml", "c.yaml"]
     assert "UTF-8" in found[0]
-    assert found[2] == "c.yaml: No such file or directory"
+    mentions(found[2], "c.yaml: ", "No such file")
 
 
 def test_long_json_is_read_all_the_same(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli.files import NODES, POD, POLICIES
 from tests.policy_tests.writing import policy
+from tests.wording import Wording, mentions
 from webhook.cli.offline import Offline, read_nodes, read_offline, read_policies
 from webhook.errors import UnreadableInput
 
@@ -64,13 +65,14 @@ def test_the_same_is_read_from_a_file(tmp_path: Path) -> None:
     assert offline.cluster.default_priority_class == "normal"
 
 
-def test_labels_that_policies_ask_for_and_nobody_knows_are_told(tmp_path: Path) -> None:
+def test_labels_that_policies_ask_for_and_nobody_knows_are_told(
+    tmp_path: Path, wording: Wording
+) -> None:
     """Each namespace once, with the policies and the cure; silent if no policy asks."""
     offline = read(tmp_path, f"{POD}---\n{POD}", BATCH)
     (told,) = offline.unknown_namespaces()
-    assert told.startswith(
-        "the labels of namespace research are not known, and policy batch asks for them: "
-    )
+    mentions(told, "labels", "namespace research", "policy batch", "--namespaces")
+    wording(told)
     assert read(tmp_path, POD).unknown_namespaces() == []
 
 
@@ -86,11 +88,13 @@ def test_objects_that_make_no_pods_are_an_error(tmp_path: Path) -> None:
             read(tmp_path, text)
 
 
-def test_a_run_is_another_commands_to_show(tmp_path: Path) -> None:
+def test_a_run_is_another_commands_to_show(tmp_path: Path, wording: Wording) -> None:
     """Its template is not its pods': by its shape it would pass for one of no run."""
     run = "apiVersion: fairlead.dev/v1alpha1\nkind: Run\nmetadata: {name: mnist}\nspec: {}\n"
-    with pytest.raises(UnreadableInput, match=r"Run/mnist: `fairlead run preview -f .*` shows its"):
+    with pytest.raises(UnreadableInput) as caught:
         read(tmp_path, f"{POD}---\n{run}")
+    mentions(str(caught.value), "Run/mnist: ", "`fairlead run preview -f ")
+    wording(str(caught.value), {tmp_path: "TMP"})
     assert read(tmp_path, f"{POD}---\n{run.replace('fairlead.dev', 'other.dev')}").templates
 
 

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.policy_tests.writing import CLASS, HEAD, NODES, WORKER, policy
+from tests.wording import Wording, line_with, mentions
 from webhook.cli.test import command
 
 SPOT = policy(
@@ -49,54 +50,52 @@ def report(*arguments: str | Path) -> dict[str, Any]:
     return document
 
 
-def test_tests_that_pass_are_told_by_the_file(folder: Path) -> None:
+def test_tests_that_pass_are_told_by_the_file(folder: Path, wording: Wording) -> None:
     """One line a file, a summary, and exit code 0."""
     result = run(folder)
     assert result.exit_code == 0
-    assert result.stdout == (
-        f"ok      {folder}/workers/workers.test.yaml  1 test\n"
-        "\n1 test, 1 passed, 0 failed\n1 of 1 policy reached\n"
-    )
+    file, _, counts, reached = result.stdout.splitlines()
+    assert file.split() == ["ok", f"{folder}/workers/workers.test.yaml", "1", "test"]
+    mentions(counts, "1 test", "1 passed", "0 failed")
+    mentions(reached, "1 of 1")
+    wording(result.stdout, {folder: "DIR"})
 
 
 def test_with_verbose_each_test_is_told(folder: Path) -> None:
     """With its result, and the policies that took part."""
-    assert "ok  a worker runs on spot  (placed; workers)" in run(folder, "-v").stdout
+    line_with(run(folder, "-v").stdout, "ok", "a worker runs on spot", "(placed; workers)")
 
 
-def test_a_failure_shows_what_was_expected_what_was_seen_and_why(folder: Path) -> None:
+def test_a_failure_shows_what_was_expected_what_was_seen_and_why(
+    folder: Path, wording: Wording
+) -> None:
     """With the place of the test, and the lines of the trace that concern the field."""
     (folder / "workers" / "workers.yaml").write_text(STEADY)
     result = run(folder)
     assert result.exit_code == 1
-    assert (
-        result.stdout
-        == f"""\
-FAILED  {folder}/workers/workers.test.yaml  1 of 1 test failed
-    FAILED  {folder}/workers/workers.test.yaml:11: a worker runs on spot
-        runsOn
-            expected  spot-1
-            seen      steady-1
-            spot-1: required affinity pool NotIn [spot]: the node has 'spot'
-            steady-1: nothing shuts the pod out
-        why
-            capacity[spot]: set, policy workers (overrides): Prevent
-
-1 test, 0 passed, 1 failed
-1 of 1 policy reached
-"""
-    )
+    failure, counts = result.stdout.split("\n\n")
+    file, test, field, expected, seen, wanted, taken, _, why = map(str.split, failure.splitlines())
+    path = f"{folder}/workers/workers.test.yaml"
+    assert file[:2] == ["FAILED", path]
+    mentions(" ".join(file[2:]), "1 of 1", "failed")
+    assert test == ["FAILED", f"{path}:11:", *["a", "worker", "runs", "on", "spot"]]
+    assert (field, expected, seen) == (["runsOn"], ["expected", "spot-1"], ["seen", "steady-1"])
+    mentions(" ".join(wanted), "spot-1: ", "affinity", "pool NotIn [spot]", "'spot'")
+    assert taken[0] == "steady-1:"
+    mentions(" ".join(why), "capacity[spot]: set", "policy workers (overrides): Prevent")
+    mentions(counts, "1 test", "0 passed", "1 failed", "1 of 1")
+    wording(result.stdout, {folder: "DIR"})
 
 
-def test_only_what_concerns_the_failure_is_shown(folder: Path) -> None:
+def test_only_what_concerns_the_failure_is_shown(folder: Path, wording: Wording) -> None:
     """A wrong list of policies needs no trace of fields; a wrong result needs all of it."""
     test = folder / "workers" / "workers.test.yaml"
     test.write_text(TEST.replace("runsOn: [spot-1]", "policies: [workers, others]"))
     shown = run(folder).stdout
-    assert "others is no policy of this set" in shown
+    wording(line_with(shown, "others", "policy"))
     assert "why" not in shown
     test.write_text(TEST.replace("runsOn: [spot-1]", "result: unchanged"))
-    assert "capacity[spot]: set, policy workers (overrides)" in run(folder).stdout
+    line_with(run(folder).stdout, "capacity[spot]: set", "policy workers (overrides)")
 
 
 def test_the_same_tests_run_over_other_policies(folder: Path, tmp_path: Path) -> None:
@@ -109,16 +108,20 @@ def test_the_same_tests_run_over_other_policies(folder: Path, tmp_path: Path) ->
     assert run(folder, "--policies", classes, "--policies", folder / "workers").exit_code == 0
 
 
-def test_policies_that_no_test_reached_are_listed(folder: Path) -> None:
+def test_policies_that_no_test_reached_are_listed(folder: Path, wording: Wording) -> None:
     """Those that a test loads and no pod matched, and those that no test loads."""
     (folder / "workers" / "masters.yaml").write_text(MASTERS)
     (folder / "lonely.yaml").write_text(MASTERS)
     result = run(folder)
     assert result.exit_code == 0
-    assert result.stdout.endswith(
-        "1 of 3 policies reached\nNo test reached:\n"
-        f"    masters  ({folder}/lonely.yaml)\n    masters  ({folder}/workers/masters.yaml)\n"
-    )
+    reached, heading, *unreached = result.stdout.splitlines()[-4:]
+    mentions(reached, "1 of 3")
+    mentions(heading, "No test")
+    assert list(map(str.split, unreached)) == [
+        ["masters", f"({folder}/lonely.yaml)"],
+        ["masters", f"({folder}/workers/masters.yaml)"],
+    ]
+    wording(f"{reached}\n{heading}")
     assert run(folder, "--all-reached").exit_code == 1
 
 
@@ -127,7 +130,7 @@ def test_all_reached_passes_if_every_policy_took_part(folder: Path) -> None:
     assert run(folder, "--all-reached").exit_code == 0
 
 
-def test_what_cannot_be_read_is_told_and_the_rest_runs(folder: Path) -> None:
+def test_what_cannot_be_read_is_told_and_the_rest_runs(folder: Path, wording: Wording) -> None:
     """A test file with slips, policies with slips, a path that leads to nothing, an empty file."""
     (folder / "slip.test.yaml").write_text(TEST.replace("expect:", "expects:"))
     (folder / "gone.test.yaml").write_text(TEST.replace("../classes.yaml", "gone.yaml"))
@@ -136,22 +139,24 @@ def test_what_cannot_be_read_is_told_and_the_rest_runs(folder: Path) -> None:
     (folder / "odd.test.yaml").write_text(TEST.replace("../classes.yaml, .", "odd.yaml"))
     result = run(folder)
     assert result.exit_code == 1
-    assert f"ok      {folder}/workers/workers.test.yaml  1 test\n" in result.stdout
-    for line in (
-        f"{folder}/slip.test.yaml:13:3: tests[0].expects: there is no such field; did you mean",
-        f"{folder}/gone.test.yaml:3:12: policies[0]: {folder}/gone.yaml: no such file or folder",
-        f"{folder}/empty.test.yaml: there is no test in here",
-        f"{folder}/odd.yaml:4:77: spec.overrides.capacity[0].mode: 'Constrian' is not one of",
+    line_with(result.stdout, f"ok {folder}/workers/workers.test.yaml")
+    for place, *facts in (
+        ("slip.test.yaml:13:3: tests[0].expects: ", "'expect'"),
+        (f"gone.test.yaml:3:12: policies[0]: {folder}/gone.yaml: ", "no such file"),
+        ("empty.test.yaml: ", "no test"),
+        ("odd.yaml:4:77: spec.overrides.capacity[0].mode: ", "'Constrian'", "Constrain,"),
     ):
-        assert line in result.stdout
-    assert "4 files could not be run" in result.stdout
+        wording(line_with(result.stdout, f"{folder}/{place}", *facts), {folder: "DIR"})
+    wording(line_with(result.stdout, "4 files", "run"))
 
 
-def test_a_folder_without_tests_is_a_usage_error(tmp_path: Path) -> None:
+def test_a_folder_without_tests_is_a_usage_error(tmp_path: Path, wording: Wording) -> None:
     """Exit code 2: a wrong path must not look like success."""
     result = run(tmp_path)
     assert result.exit_code == 2
-    assert "there is no *.test.yaml in" in result.stderr
+    error = result.stderr.partition("Error: ")[2]
+    mentions(error, "no *.test.yaml", tmp_path)
+    wording(error, {tmp_path: "TMP"})
 
 
 def test_a_single_file_can_be_run(folder: Path) -> None:

@@ -23,6 +23,7 @@ from certs.issue import Names, issue_server
 from certs.pair import Pair
 from tests.admission.reviews import pod, review
 from tests.cli.served import Served, ask, patch_of, pool_in, pool_policy, served
+from tests.wording import Wording, mentions
 from webhook import names
 from webhook.admission.body import MAX_BODY_BYTES
 from webhook.cli.serve import command
@@ -433,7 +434,7 @@ def test_an_api_server_that_cannot_be_reached_is_waited_for(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--self-signed"], "--policies DIR, or --policies-from-cluster"),
+        (["--self-signed"], "--policies-from-cluster"),
         (["--policies", "p", "--policies-from-cluster", "--self-signed"], "not both"),
         (
             ["--policies-from-cluster", "--self-signed", "--namespaces", "n"],
@@ -455,16 +456,19 @@ def test_an_api_server_that_cannot_be_reached_is_waited_for(tmp_path: Path) -> N
         (["--policies", "p", "--tls-secret", "/c"], "NAMESPACE/NAME"),
         (["--policies", "p", "--tls-secret", "s", "--namespaces", "n"], "--namespaces"),
         (["--policies", "p", "--self-signed", "--nodes", "--namespaces", "n"], "--nodes"),
-        (["--policies", "p", "--tls-secret", "s", "--webhook-configuration", "a/b"], "want NAME"),
+        (["--policies", "p", "--tls-secret", "s", "--webhook-configuration", "a/b"], "'a/b'"),
         (["--policies", "p", "--tls-secret", "s", "--client-name", "n"], "--client-ca"),
         (["--policies", "p", "--tls-secret", "s", "--tls-min-version", "1.1"], "1.2"),
     ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_wrong_usage_is_exit_code_2(options: list[str], says: str) -> None:
+def test_wrong_usage_is_exit_code_2(options: list[str], says: str, wording: Wording) -> None:
     """With the option that is wrong."""
     done = CliRunner().invoke(command, options)
     assert done.exit_code == 2
-    assert says in done.output
+    error = done.output.partition("Error: ")[2]
+    mentions(error, says)
+    wording(error)
 
 
 def failed(folder: Path, *options: str, cluster: tuple[str, ...] | None = None) -> str:

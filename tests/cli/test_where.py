@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
+from tests.wording import Wording, mentions
 from webhook.cli.where import CLUSTER, Where, paths_of
 
 A, B = Path("a"), Path("b")
@@ -23,7 +24,11 @@ def test_without_a_path_the_cluster_s_policies_are_meant(
 
 
 @pytest.mark.parametrize("policies", [(CLUSTER, A), (A, CLUSTER), (A, B, CLUSTER)])
-def test_the_cluster_and_paths_are_not_one_set(policies: tuple[Where, ...]) -> None:
+def test_the_cluster_and_paths_are_not_one_set(
+    policies: tuple[Where, ...], wording: Wording
+) -> None:
     """In whichever order they are named, neither is left out in silence."""
-    with pytest.raises(click.UsageError, match="give cluster, or paths"):
+    with pytest.raises(click.UsageError) as refused:
         paths_of(policies)
+    mentions(refused.value.message, "cluster", "paths")
+    wording(refused.value.message)

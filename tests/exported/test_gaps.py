@@ -8,6 +8,7 @@ import pytest
 
 from tests.exported.sets import required, text
 from tests.laws.strategies import Json, document
+from tests.wording import Wording, mentions
 from webhook.cli.export.placed import placed_of
 from webhook.errors import NotExported
 from webhook.exported.documents import documents
@@ -33,7 +34,7 @@ UNREACHABLE = {
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "cure"),
     [
         ({"defaults": {"nodeSelector": {"kubernetes.io/os": "linux"}}}, "operating system"),
         (
@@ -96,15 +97,22 @@ UNREACHABLE = {
             "leave IsNull out",
         ),
     ],
+    ids=[
+        *("operating system", "capacity", "matchFields", "two classes", "selector and affinity"),
+        *("seconds", "IsNull"),
+    ],
 )
-def test_what_cannot_be_said_is_refused_by_policy_and_field(spec: Json, said: str) -> None:
+def test_what_cannot_be_said_is_refused_by_policy_and_field(
+    spec: Json, cure: str, wording: Wording
+) -> None:
     """The line names both, the reason, and what to do instead."""
     (line,) = problems(spec)
     assert line.startswith("policy p0: ")
-    assert said in line
+    assert cure in line
+    wording(line)
 
 
-def test_exceptions_and_rollouts_are_refused_by_name() -> None:
+def test_exceptions_and_rollouts_are_refused_by_name(wording: Wording) -> None:
     """An admission policy knows no time, and one enforcement of a policy only."""
     exception = document(
         "PlacementException",
@@ -121,8 +129,11 @@ def test_exceptions_and_rollouts_are_refused_by_name() -> None:
     with pytest.raises(NotExported) as caught:
         documents(placed, webhooks())
     of_exception, of_rollout = caught.value.problems
-    assert of_exception.startswith("exception debug-anna: it ends, and an admission policy does")
-    assert of_rollout.startswith("policy p0: rollout: it is enforced in some namespaces")
+    assert of_exception.startswith("exception debug-anna: ")
+    mentions(of_exception, "ends", "admission policy")
+    assert of_rollout.startswith("policy p0: rollout: ")
+    mentions(of_rollout, "namespaces")
+    wording(f"{of_exception}\n{of_rollout}")
 
 
 def test_all_refusals_come_at_once() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.wording import Wording, mentions
 from webhook.errors import InstallationError
 from webhook.installation.config_map import MAX_BYTES, changed_by_others, with_policies
 
@@ -44,7 +45,9 @@ def test_what_is_as_it_should_be_is_nobodys_change() -> None:
     assert not changed_by_others(made_by_kubectl, NEWER)
 
 
-def test_what_no_config_map_can_hold_is_an_error() -> None:
+def test_what_no_config_map_can_hold_is_an_error(wording: Wording) -> None:
     """Before anything is sent."""
-    with pytest.raises(InstallationError, match="leave out what your cluster does not need"):
+    with pytest.raises(InstallationError) as refused:
         with_policies(EMPTY, {"a.yaml": "é" * (MAX_BYTES // 2 + 1)})
+    mentions(str(refused.value), "ConfigMap", "leave out")
+    wording(str(refused.value))

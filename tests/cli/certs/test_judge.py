@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -26,11 +27,17 @@ from tests.cli.certs.sights import (
     serving,
     sight,
 )
+from tests.wording import Wording, mentions
 from webhook.cli.certs.judge import OVERDUE, by_cert_manager, problems
 from webhook.cli.certs.sight import Seen, Sight
 
 OTHER = Authority(new_authority("fairlead", NOW)).bundle
 FIRST, SECOND = ENTRIES
+
+
+def dateless(text: str) -> str:
+    """The text, with words in the place of dates: times of renewal are drawn."""
+    return re.sub(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d)?", "DATE", text)
 
 
 # As it is after the authority was lost.
@@ -43,35 +50,39 @@ def test_nothing_is_wrong_while_a_rotation_is_under_way(authority: Authority) ->
     assert problems(sight(authority, serving(STAGED.bundle)), NOW) == []
 
 
-CASES: dict[str, tuple[Sight, str]] = {
-    "no authority": (sight(ABSENT), "fairlead-authority is not there"),
-    "a garbled one": (
-        sight(secret({"tls.crt": b"garbage"})),
-        "fairlead-authority cannot be read as an authority",
+CASES: dict[str, tuple[Sight, list[str]]] = {
+    "no authority": (sight(ABSENT), ["fairlead-authority", "not there"]),
+    "a garbled one": (sight(secret({"tls.crt": b"garbage"})), ["fairlead-authority", "read"]),
+    "no leaf": (sight(STEADY, ABSENT), ["fairlead-webhook-tls", "not there"]),
+    "a garbled leaf": (
+        sight(STEADY, secret({"tls.crt": b"x"})),
+        ["fairlead-webhook-tls", "no leaf", "key"],
     ),
-    "no leaf": (sight(STEADY, ABSENT), "fairlead-webhook-tls is not there"),
-    "a garbled leaf": (sight(STEADY, secret({"tls.crt": b"x"})), "holds no leaf with its key"),
-    "a leaf by nobody": (sight(STEADY, serving(OTHER)), "by none of the authorities beside it"),
-    "no configuration": (sight(published=ABSENT), f"there is no {CONFIGURATION}"),
-    "no webhook of ours": (sight(published=Seen({"webhooks": []})), "no webhook calls the Service"),
-    "no bundle": (sight(published=configuration(STEADY.bundle, b"")), f"{SECOND} has no caBundle"),
+    "a leaf by nobody": (sight(STEADY, serving(OTHER)), ["leaf", "none of the authorities"]),
+    "no configuration": (sight(published=ABSENT), ["no ", CONFIGURATION]),
+    "no webhook of ours": (sight(published=Seen({"webhooks": []})), ["no webhook", "Service"]),
+    "no bundle": (
+        sight(published=configuration(STEADY.bundle, b"")),
+        [SECOND, "no caBundle"],
+    ),
     "a bundle of others": (
         sight(published=configuration(OTHER, STEADY.bundle)),
-        f"the caBundle of {FIRST} does not vouch for the leaf",
+        ["caBundle", FIRST, "vouch", "leaf"],
     ),
     "an old bundle": (
         sight(STAGED, published=configuration(STEADY.bundle, STAGED.bundle)),
-        f"the caBundle of {FIRST} is another one than is kept",
+        ["caBundle", FIRST, "kept"],
     ),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_each_fault_is_found_and_nothing_else(case: str) -> None:
+def test_each_fault_is_found_and_nothing_else(case: str, wording: Wording) -> None:
     """With what it means, or what to look at."""
-    seen, said = CASES[case]
+    seen, facts = CASES[case]
     (found,) = problems(seen, NOW)
-    assert said in found
+    mentions(found, *facts)
+    wording(found)
 
 
 def test_what_may_not_be_seen_is_not_judged() -> None:
@@ -79,24 +90,30 @@ def test_what_may_not_be_seen_is_not_judged() -> None:
     assert problems(sight(HIDDEN), NOW) == []
     assert problems(sight(HIDDEN, HIDDEN, HIDDEN), NOW) == []
     (found,) = problems(sight(HIDDEN, published=configuration(b"", STEADY.bundle)), NOW)
-    assert "has no caBundle" in found
-    outdated = sight(HIDDEN, serving(STAGED.bundle))
-    assert all("another one than is kept" in each for each in problems(outdated, NOW))
+    mentions(found, FIRST, "no caBundle")
+    outdated = problems(sight(HIDDEN, serving(STAGED.bundle)), NOW)
+    for entry, each in zip(ENTRIES, outdated, strict=True):
+        mentions(each, "caBundle", entry, "kept")
 
 
-def test_times_are_judged_of_the_authority_and_of_the_leaf() -> None:
+def test_times_are_judged_of_the_authority_and_of_the_leaf(wording: Wording) -> None:
     """Not valid yet, overdue, over."""
     early = problems(sight(), NOW - timedelta(days=20))
-    assert [each.partition(" is not valid before ")[0] for each in early] == [
-        "the authority",
-        "the leaf",
-    ]
+    for subject, each in zip(("the authority", "the leaf"), early, strict=True):
+        assert each.startswith(f"{subject} ")
+        mentions(each, "not valid before")
+    wording(dateless("\n".join(early)))
     due = renewal_time(LEAF.check()) + OVERDUE
     assert problems(sight(), due) == []
     (late,) = problems(sight(), due + timedelta(seconds=1))
-    assert late.startswith("the leaf should have been renewed by ")
+    assert late.startswith("the leaf ")
+    mentions(late, "renewed", f"{renewal_time(LEAF.check()):%Y-%m-%d}")
+    wording(dateless(late))
     over = problems(sight(), NOW + timedelta(days=800))
-    assert [each.partition(" has expired ")[0] for each in over] == ["the authority", "the leaf"]
+    for subject, each in zip(("the authority", "the leaf"), over, strict=True):
+        assert each.startswith(f"{subject} ")
+        mentions(each, "expired")
+    wording(dateless("\n".join(over)))
 
 
 def test_beside_cert_manager_there_is_no_authority_of_ours() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 
 from tests.comparison.worlds import NODES, arrival, different, policies
 from tests.policy_tests.writing import policy
+from tests.wording import Wording, line_with, mentions
 from webhook.cli.diff.text import lines
 from webhook.cli.diff.words import Outcome
 from webhook.comparison.difference import Difference, FieldChange
@@ -30,26 +33,26 @@ def moved(*fields: FieldChange) -> Difference:
     return Difference(found.kind, found.old, found.new, ("p",), fields)
 
 
-def test_live_pods_are_marked() -> None:
+def test_live_pods_are_marked(wording: Wording) -> None:
     """And told apart from those that templates stand for."""
     job = Maker("Job/train", "team", "cluster", count=3)
     found = told(Judged(LIVE, 0, 0, moved()), Judged(job, 0, 2, "same"))
-    assert found[:2] == [
-        "4 pods of runs: 1 placed otherwise",
-        "live, decided on as they are: 1; by templates of workloads: 3",
-    ]
-    assert "1 pod in team: Pod/a (live)" in found
+    total, kinds = found[:2]
+    mentions(total, "4 pods", "1 placed otherwise")
+    assert re.findall(r"live.*: (\d+); .*templates.*: (\d+)", kinds) == [("1", "3")]
+    wording(f"{total}\n{kinds}")
+    line_with(found, "1 pod in team: Pod/a (live)")
 
 
-def test_what_is_no_difference_is_counted_all_the_same() -> None:
+def test_what_is_no_difference_is_counted_all_the_same(wording: Wording) -> None:
     """Pods that stay rejected, and pods of no run."""
     found = told(Judged(LIVE, 0, 0, "rejected"), Judged(LIVE, 1, 0, "no run"))
-    assert found[0] == "1 pod of runs: all as before"
-    assert "1 pod rejected before and after" in found
-    assert "1 pod of no run: no policy is for them" in found
+    mentions(found[0], "1 pod", "all as before")
+    wording(line_with(found, "1 pod", "rejected before and after"))
+    wording(line_with(found, "1 pod", "of no run"))
 
 
-def test_a_field_has_the_sign_of_what_became_of_it() -> None:
+def test_a_field_has_the_sign_of_what_became_of_it(wording: Wording) -> None:
     """New, gone, otherwise; and where a class means other nodes under the same word."""
     found = told(
         Judged(
@@ -65,32 +68,33 @@ def test_a_field_has_the_sign_of_what_became_of_it() -> None:
             ),
         )
     )
-    assert found[-5:] == [
-        "+ p, defaults a: x",
-        "- p, defaults b: x",
-        "~ p, defaults c: y (before: x)",
-        "~ p, defaults d: x, which means something else now",
-        "+ the pod itself e: x",
-    ]
+    new, gone, other, same_word, own = found[-5:]
+    assert (new, gone) == ("+ p, defaults a: x", "- p, defaults b: x")
+    assert other == "~ p, defaults c: y (before: x)"
+    assert same_word.startswith("~ p, defaults d: x")
+    mentions(same_word, "means something else")
+    assert (own[0], own.endswith("pod itself e: x")) == ("+", True)
+    wording("\n".join(found[-5:]))
 
 
-def test_who_is_no_longer_rejected_is_told_with_the_old_reason() -> None:
+def test_who_is_no_longer_rejected_is_told_with_the_old_reason(wording: Wording) -> None:
     """And if no node would take the pod, with that."""
     found = told(Judged(LIVE, 0, 0, different([STRICT], [], ARM, NODES)))
-    said = "before: policy amd64: requirements.nodeSelector[arch]: must be 'amd64'; the pod says"
-    assert any(line.startswith(said) for line in found)
-    assert found[-1].startswith("0 of 3 nodes admit such a pod: nodeSelector arch=arm64 on 3")
+    line_with(found, "before: policy amd64: ", "requirements.nodeSelector[arch]: ", "'amd64'")
+    mentions(found[-1], "0 of 3 nodes", "nodeSelector arch=arm64 on 3")
+    assert "before" not in found[-1]
+    wording(found[-1])
 
 
-def test_nodes_that_come_back_are_counted() -> None:
+def test_nodes_that_come_back_are_counted(wording: Wording) -> None:
     """From none to some."""
     found = told(Judged(LIVE, 0, 0, different([NOWHERE], [], arrival(), NODES)))
-    assert "No longer without a node: 1 pod" in found
-    assert found[-1] == "1 of 3 nodes admit such a pod, 0 did before"
+    line_with(found, "No longer without a node: 1 pod")
+    mentions(found[-1], "1 of 3 nodes", "0 did before")
+    wording(found[-1])
 
 
-def test_without_nodes_it_is_said_that_nobody_asked() -> None:
+def test_without_nodes_it_is_said_that_nobody_asked(wording: Wording) -> None:
     """Only where it could matter."""
-    remark = "whether any node admits them was not asked: give --nodes"
-    assert remark in told(Judged(LIVE, 0, 0, moved()), nodes=None)
-    assert remark not in told(Judged(LIVE, 0, 0, "same"), nodes=None)
+    wording(line_with(told(Judged(LIVE, 0, 0, moved()), nodes=None), "node", "give --nodes"))
+    assert "--nodes" not in "\n".join(told(Judged(LIVE, 0, 0, "same"), nodes=None))

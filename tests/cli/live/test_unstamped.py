@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.wording import Wording, mentions
 from webhook import names
 from webhook.cli.live.unstamped import why
 from webhook.workloads.object import Object
@@ -37,36 +38,36 @@ def configuration(
 
 
 @pytest.mark.parametrize(
-    ("seen", "said", "first"),
+    ("seen", "facts", "first"),
     [
-        (None, "fairlead doctor tells", ""),
-        ({}, "Fairlead is not installed", "fairlead install; then "),
-        (configuration("2026-11-22T09:00:00Z"), "created before Fairlead was installed", ""),
+        (None, ["fairlead doctor"], ""),
+        ({}, ["not installed"], "fairlead install; "),
+        (configuration("2026-11-22T09:00:00Z"), ["created before", "installed"], ""),
         (
             configuration(entry={"namespaceSelector": {"matchLabels": {"place": "all"}}}),
-            "no pod of the namespace research is sent",
-            "label it as the namespaceSelector of fairlead",
+            ["no pod", "namespace research", "sent"],
+            "label it as the namespaceSelector ",
         ),
         (
             configuration(entry={"objectSelector": {"matchLabels": {"x": "y"}}}),
-            "pods with its labels are not sent",
+            ["labels", "not sent"],
             "fairlead install --source NAME",
         ),
         (
             configuration(**{names.DISABLED_UNTIL: "soon"}),
-            "is disabled until soon",
-            "fairlead enable; then ",
+            ["disabled until soon"],
+            "fairlead enable; ",
         ),
-        (configuration(), "did not answer when it was created", ""),
+        (configuration(), ["not answer", "created"], ""),
     ],
+    ids=["unknown", "absent", "too late", "namespace", "labels", "disabled", "down"],
 )
 def test_the_most_likely_reason_is_told_and_what_comes_before_a_new_pod(
-    seen: Any, said: str, first: str
+    seen: Any, facts: list[str], first: str, wording: Wording
 ) -> None:
     """Without that, a new one would have no stamp either."""
     found = why(POD, {}, seen)
-    assert said in found.reason
+    mentions(found.reason, *facts)
     assert found.cure.startswith(first)
-    assert found.cure.endswith(
-        "delete it, for its controller to create it again: a placement cannot be added"
-    )
+    mentions(found.cure.removeprefix(first), "delete it", "create it again")
+    wording(f"{found.reason}\n{found.cure}")

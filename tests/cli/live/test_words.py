@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
+from tests.wording import Wording, mentions
 from webhook.cli.live.words import Named, named
 
 
@@ -16,18 +17,23 @@ def test_a_kind_goes_before_names_or_before_each_slash() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "facts"),
     [
-        (("train-0",), "train-0: want a kind and a name, as in `pod train-0`"),
-        (("pod",), "pod: want a kind and a name, as in `pod train-0`"),
-        (("pod/a", "b"), "not both"),
-        (("pod", "A"), "pod/A: want a kind"),
-        (("pod", "../secrets"), "not both"),
-        (("pod/a/b",), "pod/a/b: want a kind"),
-        (("pod?x/a",), "want a kind"),
+        (("train-0",), ["train-0: ", "`pod train-0`"]),
+        (("pod",), ["pod: ", "`pod train-0`"]),
+        (("pod/a", "b"), ["not both"]),
+        (("pod", "A"), ["pod/A: ", "kind", "name"]),
+        (("pod", "../secrets"), ["not both"]),
+        (("pod/a/b",), ["pod/a/b: ", "kind", "name"]),
+        (("pod?x/a",), ["pod?x/a: ", "kind", "name"]),
     ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_what_is_no_name_is_refused_with_what_is(words: tuple[str, ...], said: str) -> None:
+def test_what_is_no_name_is_refused_with_what_is(
+    words: tuple[str, ...], facts: list[str], wording: Wording
+) -> None:
     """Nothing else may become part of a path."""
-    with pytest.raises(click.UsageError, match=said.replace("?", r"\?").replace(".", r"\.")):
+    with pytest.raises(click.UsageError) as refused:
         named(words)
+    mentions(refused.value.message, *facts)
+    wording(refused.value.message)

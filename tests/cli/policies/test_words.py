@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.wording import Wording, mentions
 from webhook.cli.policies.words import for_whom, where
 from webhook.policy.model import PlacementPolicy
 
@@ -18,7 +19,7 @@ def policy(**spec: object) -> PlacementPolicy:
     )
 
 
-def test_a_match_is_told_condition_by_condition() -> None:
+def test_a_match_is_told_condition_by_condition(wording: Wording) -> None:
     """By the names that documents have, with what is excluded."""
     found = policy(
         match={
@@ -29,11 +30,13 @@ def test_a_match_is_told_condition_by_condition() -> None:
         },
         exclude=[{"kinds": ["notebook"]}],
     )
-    assert for_whom(found) == (
-        "namespaces ml-*; podSelector team=x; roles worker, ps; who does not lead its run; "
-        "but not kinds notebook"
-    )
-    assert for_whom(policy()) == "every pod of every run"
+    *conditions, leads, excluded = for_whom(found).split("; ")
+    assert conditions == ["namespaces ml-*", "podSelector team=x", "roles worker, ps"]
+    mentions(leads, "not", "lead")
+    mentions(excluded, "not", "kinds notebook")
+    mentions(for_whom(policy()), "every pod")
+    wording(for_whom(found))
+    wording(for_whom(policy()))
 
 
 def test_where_a_policy_is_enforced_is_told() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cli.run.scripted_cluster import pod_object, run_object
+from tests.wording import Wording, mentions
 from webhook.cli.run.log_sources import Wanted, check, sources, without_pods
 from webhook.errors import FairleadError
 from webhook.run.model import RunStatus
@@ -81,13 +82,15 @@ def test_of_a_pod_that_says_nothing_of_its_containers_the_phase_counts() -> None
     assert [one.started for one in sources("mnist", [running, pending], Wanted())] == [True, False]
 
 
-def test_replicas_without_pods_are_told_by_role() -> None:
+def test_replicas_without_pods_are_told_by_role(wording: Wording) -> None:
     """Those that have finished apart from those that should be there."""
     there = sources("mnist", [pod_object("worker-3"), pod_object("worker-5")], Wanted())
-    assert list(without_pods(STATUS, there, Wanted("worker"))) == [
-        ("worker 0-2", "succeeded, and the pod is gone"),
-        ("worker 4,6-11", "there is no pod"),
-    ]
+    (finished, why), (missing, why_missing) = without_pods(STATUS, there, Wanted("worker"))
+    assert (finished, missing) == ("worker 0-2", "worker 4,6-11")
+    mentions(why, "succeeded", "gone")
+    mentions(why_missing, "no pod")
+    assert "succeeded" not in why_missing
+    wording(f"{why}\n{why_missing}")
     assert next(without_pods(STATUS, there, Wanted(index=0)))[0] == "master 0"
 
 
@@ -102,18 +105,22 @@ def test_the_pods_of_a_deployment_are_no_replicas_of_a_role() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "said"),
+    ("wanted", "facts"),
     [
-        (Wanted("ps"), "run mnist has no role ps; it has master, worker"),
-        (Wanted("worker", 12), "run mnist has no index 12 of worker; the last one is 11"),
-        (Wanted(index=12), "run mnist has no index 12 of any role; the last one is 11"),
+        (Wanted("ps"), ["role ps", "master, worker"]),
+        (Wanted("worker", 12), ["index 12", "worker", "11"]),
+        (Wanted(index=12), ["index 12", "any role", "11"]),
     ],
+    ids=["role", "index of a role", "index"],
 )
-def test_what_the_run_does_not_have_is_an_error(wanted: Wanted, said: str) -> None:
+def test_what_the_run_does_not_have_is_an_error(
+    wanted: Wanted, facts: list[str], wording: Wording
+) -> None:
     """With what it has."""
     with pytest.raises(FairleadError) as caught:
         check(run_object(), STATUS, wanted)
-    assert str(caught.value) == said
+    mentions(str(caught.value), "run mnist has no ", *facts)
+    wording(str(caught.value))
 
 
 def test_before_there_is_a_status_the_spec_tells_the_roles() -> None:

@@ -11,6 +11,7 @@ import yaml
 
 from tests.cli.files import NODES, Files
 from tests.policy_tests.writing import CLASS, policy
+from tests.wording import Wording, line_with, mentions
 from webhook import names
 from webhook.cli.run.preview import command
 
@@ -89,27 +90,31 @@ def test_a_preview_is_as_the_golden_file_has_it(files: Files) -> None:
     assert text == GOLDEN.read_text()
 
 
-def test_without_policies_it_shows_what_the_run_asks_for(files: Files) -> None:
+def test_without_policies_it_shows_what_the_run_asks_for(files: Files, wording: Wording) -> None:
     """And says so."""
     result = files.run("-f", files.write("run.yaml", RUN))
     assert result.exit_code == 0
-    assert result.stderr == "note: without --policies, placement is what the Run itself asks for\n"
-    assert "  master 0: as the run asks\n" in result.stdout
+    (note,) = result.stderr.splitlines()
+    assert note.startswith("note: ")
+    mentions(note, "without --policies", "Run itself")
+    wording(note)
+    wording(line_with(result.stdout, "master 0:", "run asks"))
+    assert "placed" not in result.stdout
     assert "Fields" not in result.stdout
 
 
-def test_a_rejected_replica_is_told_and_is_a_failure(files: Files) -> None:
+def test_a_rejected_replica_is_told_and_is_a_failure(files: Files, wording: Wording) -> None:
     """Worker 2 alone asks for another pool: exit code 1, with the reason in both streams."""
     policies = files.write("policies.yaml", REJECTING)
     result = files.run("-f", files.write("run.yaml", RUN), "--policies", policies)
     assert result.exit_code == 1
-    assert "  worker 0-1, 3-6 (6 pods): unchanged: it is as no-large-pool" in result.stdout
-    assert "  worker 2: rejected\n" in result.stdout
-    assert "    because       policy no-large-pool: " in result.stdout
-    assert result.stderr.startswith(
-        "rejected: Run/mnist in research, worker 2: fairlead: policy no-large-pool: "
-        "requirements.nodeSelector[pool]: must be 'spot'"
-    )
+    wording(line_with(result.stdout, "worker 0-1, 3-6", "6 pods", "unchanged", "no-large-pool"))
+    line_with(result.stdout, "worker 2:", "rejected")
+    line_with(result.stdout, "because policy no-large-pool: ")
+    (rejection,) = result.stderr.splitlines()
+    assert rejection.startswith("rejected: Run/mnist in research, worker 2: ")
+    mentions(rejection, "policy no-large-pool", "requirements.nodeSelector[pool]", "'spot'")
+    wording(rejection)
 
 
 def test_yaml_has_every_object_as_it_would_be(files: Files) -> None:
@@ -149,41 +154,50 @@ def test_json_has_the_reasons_too(files: Files) -> None:
     assert json.loads(worker["variables"]["TF_CONFIG"])["task"] == {"type": "worker", "index": 0}
 
 
-def test_a_notebook_is_shown_with_its_deployment_and_address(files: Files) -> None:
+def test_a_notebook_is_shown_with_its_deployment_and_address(
+    files: Files, wording: Wording
+) -> None:
     """Its pod is the one that the Deployment makes."""
     run, policies = files.write("run.yaml", NOTEBOOK), files.folder / "policies.yaml"
-    assert preview(files, "-f", run, "--policies", policies, "-n", "team-a") == (
-        "Run/lab in team-a: notebook, 1 pod\n"
-        "  from        run.yaml:1:1\n"
-        "  Deployment  lab, of one pod, which is recreated\n"
-        "  Service     lab, port 8888\n"
-        "  address     http://lab.team-a.svc:8888\n"
-        "\n"
-        "  the Deployment's pod: unchanged: no policy matches\n"
-        "    container  main, lab:1\n"
-    )
+    text = preview(files, "-f", run, "--policies", policies, "-n", "team-a")
+    about, pod = text.split("\n\n")
+    subject, source, deployment, service, address = map(str.split, about.splitlines())
+    mentions(" ".join(subject), "Run/lab", "team-a", "notebook", "1 pod")
+    assert source == ["from", "run.yaml:1:1"]
+    assert deployment[:2] == ["Deployment", "lab,"]
+    assert (service[:2], service[-1]) == (["Service", "lab,"], "8888")
+    assert address == ["address", "http://lab.team-a.svc:8888"]
+    mentions(pod, "Deployment's pod", "unchanged", "container main, lab:1")
+    wording(text)
     objects = yaml.safe_load_all(
         preview(files, "-f", run, "--policies", policies, "--output", "yaml")
     )
     assert [each["kind"] for each in objects] == ["Service", "Deployment", "Pod"]
 
 
-def test_files_and_keys_that_replicas_share_are_shown(files: Files) -> None:
+def test_files_and_keys_that_replicas_share_are_shown(files: Files, wording: Wording) -> None:
     """With where they are mounted; and the command of a worker that has none."""
     result = files.run("-f", files.write("run.yaml", MPI), "--cluster-domain", "example.org")
-    assert "  ConfigMap  pi-rendezvous: hostfile, ssh_config, at /etc/fairlead\n" in result.stdout
-    assert "  Secret     pi-ssh-00000000: SSH keys, at /root/.ssh\n" in result.stdout
+    files_line = line_with(result.stdout, "ConfigMap pi-rendezvous:")
+    mentions(files_line, "hostfile", "ssh_config", "/etc/fairlead")
+    keys_line = line_with(result.stdout, "Secret pi-ssh-00000000:")
+    mentions(keys_line, "SSH", "/root/.ssh")
+    wording(f"{files_line}\n{keys_line}")
     assert "      command  /usr/sbin/sshd -De -o" in result.stdout
     text = files.run("-f", "-", "--cluster-domain", "example.org", "-o", "yaml", stdin=MPI).stdout
     first = next(iter(yaml.safe_load_all(text)))
     assert first["data"]["hostfile"].startswith("pi-worker-0.pi.default.svc.example.org slots=1\n")
 
 
-def test_a_variable_of_the_containers_own_is_said_to_stay(files: Files) -> None:
+def test_a_variable_of_the_containers_own_is_said_to_stay(files: Files, wording: Wording) -> None:
     """Or somebody would look for the framework's value in vain."""
     own = 'image: "mnist:1", env: [{name: TF_CONFIG, value: "{}"}]'
     result = files.run("-f", files.write("run.yaml", RUN.replace('image: "mnist:1"', own)))
-    assert "      TF_CONFIG  the container's own is kept\n" in result.stdout
+    lines = [line.strip() for line in result.stdout.splitlines() if "TF_CONFIG" in line]
+    assert lines
+    assert len(set(lines)) == 1
+    mentions(lines[0], "TF_CONFIG ", "container's own", "kept")
+    wording(lines[0])
 
 
 def test_what_policies_ask_of_a_namespace_has_to_be_given(files: Files) -> None:
@@ -199,21 +213,22 @@ def test_what_policies_ask_of_a_namespace_has_to_be_given(files: Files) -> None:
     )
     run = files.write("run.yaml", RUN)
     unknown = files.run("-f", run, "--policies", policies)
-    assert "the labels of namespace research are not known" in unknown.stderr
+    mentions(unknown.stderr, "labels", "namespace research", "batch", "--namespaces")
     namespaces = files.write(
         "namespaces.yaml",
         "{apiVersion: v1, kind: Namespace, metadata: {name: research, labels: {tier: batch}}}",
     )
     text = preview(files, "-f", run, "--policies", policies, "--namespaces", namespaces)
-    assert "  ps 0-2 (3 pods): placed by batch\n" in text
+    line_with(text, "ps 0-2", "3 pods", "placed", "batch")
 
 
-def test_several_runs_are_shown_one_after_the_other(files: Files) -> None:
+def test_several_runs_are_shown_one_after_the_other(files: Files, wording: Wording) -> None:
     """Of one file or of several."""
     policies = files.folder / "policies.yaml"
     both = files.write("runs.yaml", f"{NOTEBOOK}---\n{MPI}")
     text = preview(files, "-f", both, "--policies", policies)
-    assert "\n\nRun/pi in default: job on mpi, 3 pods\n  from       runs.yaml:10:1\n" in text
+    wording(line_with(text, "Run/pi in default", "job", "mpi", "3 pods"))
+    line_with(text, "from runs.yaml:10:1")
     objects = yaml.safe_load_all(preview(files, "-f", both, "--policies", policies, "-o", "yaml"))
     assert [each["metadata"].get("name") for each in objects] == [
         "lab",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.wording import Wording, mentions
 from webhook.cli.run.run_files import Planned, read_plans
 from webhook.errors import InvalidDocuments, UnreadableInput
 
@@ -47,22 +48,23 @@ def test_a_run_that_names_no_namespace_gets_the_one_asked_for(tmp_path: Path) ->
     assert read(tmp_path, own, "team-a")[0].plan.run.namespace == "default"
 
 
-def test_what_no_pods_can_be_made_of_is_said_in_its_line(tmp_path: Path) -> None:
+def test_what_no_pods_can_be_made_of_is_said_in_its_line(tmp_path: Path, wording: Wording) -> None:
     """Of all Runs at once, in order of place."""
     text = RUN.replace("NAME", "a").replace("spec:\n      c", "spec:\n      hostname: h\n      c")
     with pytest.raises(InvalidDocuments) as caught:
         read(tmp_path, f"{text}---\n{RUN.replace('NAME', 'b').replace('image', 'imag')}")
     first, second = str(caught.value).splitlines()
-    assert first.startswith(f"{tmp_path}/run.yaml:7:17: spec.template.spec.hostname: is 'h'")
-    assert second == (
-        f"{tmp_path}/run.yaml:16:7: spec.template.spec.containers: container 'main' has no "
-        "image; give it one"
-    )
+    assert first.startswith(f"{tmp_path}/run.yaml:7:17: spec.template.spec.hostname: ")
+    mentions(first, "'h'")
+    assert second.startswith(f"{tmp_path}/run.yaml:16:7: spec.template.spec.containers: ")
+    mentions(second, "'main'", "no image")
+    wording(str(caught.value), {tmp_path: "TMP"})
 
 
-def test_files_without_a_run_are_an_error(tmp_path: Path) -> None:
+def test_files_without_a_run_are_an_error(tmp_path: Path, wording: Wording) -> None:
     """What is there instead is counted."""
-    with pytest.raises(UnreadableInput, match=r"no Run in there, only 2 PersistentVolumeClaims$"):
-        read(tmp_path, f"{CLAIM}---\n{CLAIM}")
-    with pytest.raises(UnreadableInput, match=r"no Run in there, nothing$"):
-        read(tmp_path, "")
+    for text, there in ((f"{CLAIM}---\n{CLAIM}", "only 2 PersistentVolumeClaims"), ("", "nothing")):
+        with pytest.raises(UnreadableInput) as caught:
+            read(tmp_path, text)
+        mentions(str(caught.value), tmp_path / "run.yaml", "no Run", there)
+        wording(str(caught.value), {tmp_path: "TMP"})

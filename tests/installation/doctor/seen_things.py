@@ -9,6 +9,7 @@ from typing import Any
 from certs.authority import new_authority
 from certs.issue import Names, issue_server
 from webhook import validating
+from webhook.installation.doctor.findings import Finding
 from webhook.installation.doctor.seen import Seen
 from webhook.installation.probe import Probe
 from webhook.interception import webhooks
@@ -86,3 +87,8 @@ def bundle(pem: bytes) -> str:
 def days(count: float) -> timedelta:
     """So many."""
     return timedelta(days=count)
+
+
+def text_of(finding: Finding) -> str:
+    """What was seen, and the cure below it."""
+    return "\n".join(filter(None, (finding.what, finding.cure)))

@@ -16,7 +16,9 @@ from tests.installation.doctor.seen_things import (
     days,
     judging,
     seen,
+    text_of,
 )
+from tests.wording import Wording, mentions
 from webhook import names
 from webhook.installation.doctor.certificates import certificates, trust
 from webhook.installation.doctor.findings import Finding
@@ -39,34 +41,43 @@ def test_a_leaf_is_renewed_at_two_thirds_of_its_life(age: float, severity: str |
     assert [finding.severity for finding in of_leaf(age)] == ([severity] if severity else [])
 
 
-def test_a_leaf_of_the_future_is_told() -> None:
+def test_a_leaf_of_the_future_is_told(wording: Wording) -> None:
     """Some clock is wrong."""
     (leaf, authority) = certificates(seen(now=NOW - days(1)))
-    assert "is not valid before" in leaf.what
-    assert "the authority CN=fairlead is not valid before" in authority.what
+    mentions(leaf.what, "serving certificate", "not valid before 2026-03-01")
+    mentions(authority.what, "authority CN=fairlead", "not valid before 2026-03-01")
+    wording(text_of(leaf))
+    wording(text_of(authority))
 
 
-def test_an_authority_that_expired_is_told() -> None:
+def test_an_authority_that_expired_is_told(wording: Wording) -> None:
     """Beside the leaf that it cannot outlive."""
-    said = [finding.what for finding in certificates(seen(now=NOW + days(400)))]
-    assert any("the authority CN=fairlead expired on 2027-03-01" in each for each in said)
+    found = list(certificates(seen(now=NOW + days(400))))
+    (authority,) = (each for each in found if "authority CN=fairlead" in each.what)
+    mentions(authority.what, "expired", "2027-03-01")
+    for each in found:
+        wording(text_of(each))
 
 
-def test_under_cert_manager_the_cures_are_its_own() -> None:
+def test_under_cert_manager_the_cures_are_its_own(wording: Wording) -> None:
     """`fairlead certs rotate` would do nothing: nobody of ours looks at the Secret."""
     found = configuration()
     found["metadata"]["annotations"] = {names.INJECTED_BY_CERT_MANAGER: "fairlead-system/x"}
     expired, *_ = certificates(seen(configuration=found, now=NOW + days(40)))
     assert expired.cure.startswith("cmctl -n fairlead-system renew fairlead-webhook; kubectl")
+    wording(expired.cure)
     garbled = seen(configuration=found, serving={"tls.crt": b"garbled"})
     (finding,) = certificates(garbled)
-    assert finding.cure.endswith("cert-manager makes it anew")
+    mentions(finding.cure, "delete secret fairlead-webhook-tls", "cert-manager")
+    wording(text_of(finding))
 
 
-def test_a_leaf_that_cannot_be_read_is_made_anew_by_the_cure() -> None:
+def test_a_leaf_that_cannot_be_read_is_made_anew_by_the_cure(wording: Wording) -> None:
     """Its Secret has to go."""
     (finding,) = certificates(seen(serving={"tls.crt": b"garbled"}))
-    assert "delete secret fairlead-webhook-tls" in finding.cure
+    mentions(finding.cure, "delete secret fairlead-webhook-tls")
+    assert "cert-manager" not in finding.cure
+    wording(text_of(finding))
 
 
 @pytest.mark.parametrize("text", ["", "!!!", bundle(b"garbled"), None])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.installation.doctor.seen_things import NOW, configuration, seen
+from tests.installation.doctor.seen_things import NOW, configuration, seen, text_of
+from tests.wording import Wording, mentions
 from webhook.installation.doctor import reading
 from webhook.installation.doctor.diagnose import CHECKS, diagnose
 from webhook.installation.doctor.seen import Seen
@@ -24,11 +25,13 @@ def test_every_error_and_every_warning_has_a_cure() -> None:
     assert all(finding.cure for finding in findings if finding.severity != "note")
 
 
-def test_an_empty_cluster_is_one_finding() -> None:
+def test_an_empty_cluster_is_one_finding(wording: Wording) -> None:
     """Not one for each thing that is missing."""
     (outcome,) = diagnose(Seen(now=NOW, version="0.1.0", server="v1.36.3"))
     (finding,) = outcome.findings
-    assert finding.what == "Fairlead is not in this cluster"
+    mentions(finding.what, "Fairlead", "not in this cluster")
+    mentions(finding.cure, "fairlead install")
+    wording(text_of(finding))
 
 
 def test_a_cluster_of_which_nothing_may_be_read_is_not_called_empty() -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.installation.doctor.seen_things import NOW, configuration, days, seen
+from tests.installation.doctor.seen_things import NOW, configuration, days, seen, text_of
+from tests.wording import Wording, mentions
 from webhook import names
 from webhook.guards import stamp
 from webhook.installation.doctor.interception import interception, marked_namespaces, selectors
@@ -44,13 +45,13 @@ def test_the_entries_of_all_sources_exclude_each_other() -> None:
         None,
     ],
 )
-def test_selectors_that_one_pod_can_meet_are_told(selector: Json | None) -> None:
+def test_selectors_that_one_pod_can_meet_are_told(selector: Json | None, wording: Wording) -> None:
     """Whatever form they have."""
     entry = {**webhooks()[0], "name": "other.fairlead.dev", "objectSelector": selector}
     entries = [webhooks()[0], entry]
     (finding,) = selectors(seen(configuration={"webhooks": entries}))
-    both = "pods-0.fairlead.dev and other.fairlead.dev"
-    assert finding.what == f"a pod can match both {both}: it is sent twice"
+    mentions(finding.what, "pods-0.fairlead.dev", "other.fairlead.dev", "both", "twice")
+    wording(text_of(finding))
 
 
 def test_labels_that_cannot_be_together_are_no_overlap() -> None:
@@ -64,7 +65,7 @@ def test_labels_that_cannot_be_together_are_no_overlap() -> None:
 
 
 @pytest.mark.parametrize("namespace", ["kube-system", "fairlead-system"])
-def test_namespaces_that_must_not_wait_for_the_webhook(namespace: str) -> None:
+def test_namespaces_that_must_not_wait_for_the_webhook(namespace: str, wording: Wording) -> None:
     """Each by itself."""
     key = "kubernetes.io/metadata.name"
     others = [each for each in ("kube-system", "fairlead-system") if each != namespace]
@@ -72,14 +73,16 @@ def test_namespaces_that_must_not_wait_for_the_webhook(namespace: str) -> None:
     entry = {**webhooks()[0], "namespaceSelector": only}
     (finding,) = selectors(seen(configuration={"webhooks": [entry]}))
     assert finding.severity == "error"
-    assert f"takes pods of {namespace} too" in finding.what
+    mentions(finding.what, "pods-0.fairlead.dev", f"pods of {namespace} ")
+    wording(text_of(finding))
 
 
-def test_while_it_is_disabled_the_end_is_told() -> None:
+def test_while_it_is_disabled_the_end_is_told(wording: Wording) -> None:
     """It is no error: somebody wanted it."""
     (finding,) = interception(seen(configuration=disabled()))
     assert finding.severity == "warning"
-    assert finding.what.startswith("the webhook is disabled until ")
+    mentions(finding.what, "disabled until Mon 02:00:00 UTC")
+    wording(text_of(finding))
 
 
 def test_an_end_that_is_over_is_an_error() -> None:
@@ -89,12 +92,13 @@ def test_an_end_that_is_over_is_an_error() -> None:
     assert finding.cure == "fairlead enable"
 
 
-def test_an_end_that_cannot_be_read_is_an_error() -> None:
+def test_an_end_that_cannot_be_read_is_an_error(wording: Wording) -> None:
     """With what stands there."""
     found = disabled(**{names.DISABLED_UNTIL: "soon"})
     (finding,) = interception(seen(configuration=found))
     assert finding.severity == "error"
-    assert "'soon'" in finding.what
+    mentions(finding.what, "'soon'")
+    wording(text_of(finding))
 
 
 def test_a_guard_makes_a_fail_open_known() -> None:
@@ -109,7 +113,7 @@ def test_a_guard_makes_a_fail_open_known() -> None:
     assert {each.severity for each in interception(guarded)} == {"note"}
 
 
-def test_a_source_without_its_guard_is_named() -> None:
+def test_a_source_without_its_guard_is_named(wording: Wording) -> None:
     """Its component was added, and the guard's beside it was not."""
     found = configuration(failurePolicy="Ignore")
     *_, last = found["webhooks"]
@@ -119,7 +123,9 @@ def test_a_source_without_its_guard_is_named() -> None:
         for each in interception(seen(configuration=found, guards=guards))
         if each.severity == "warning"
     )
-    assert warned.what.startswith(f"{last['name']}: failurePolicy is Ignore, and no guard")
+    assert warned.what.startswith(f"{last['name']}: ")
+    mentions(warned.what, "failurePolicy", "Ignore", "no guard")
+    wording(text_of(warned))
 
 
 def test_guards_that_could_not_be_read_are_not_missed() -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.installation.doctor.seen_things import deployment, judging, seen
+from tests.installation.doctor.seen_things import deployment, judging, seen, text_of
+from tests.wording import Wording, mentions
 from webhook import names, validating
 from webhook.installation.doctor.certificates import trust
 from webhook.installation.doctor.judgement import judgement, left_behind
@@ -36,88 +37,101 @@ def test_what_install_brings_is_right() -> None:
     assert list(judgement(seen())) == []
 
 
-def test_without_it_what_goes_unsaid_is_told() -> None:
+def test_without_it_what_goes_unsaid_is_told(wording: Wording) -> None:
     """It is no error: nothing is placed otherwise. What may not be read is not called absent."""
     (finding,) = judgement(from_cluster(judging=None))
     assert finding.severity == "warning"
-    assert "policies are stored without being judged" in finding.what
+    mentions(finding.what, "policies", "without being judged")
+    wording(text_of(finding))
     (finding,) = judgement(seen(judging=None))
-    assert "policies are stored" not in finding.what
+    assert "policies" not in finding.what
+    wording(text_of(finding))
     unread = {"the validating configuration": "forbidden"}
     assert list(judgement(seen(judging=None, unread=unread))) == []
 
 
-def test_an_entry_that_is_missing_is_named() -> None:
+def test_an_entry_that_is_missing_is_named(wording: Wording) -> None:
     """With what goes without it."""
     found = judging()
     (finding,) = judgement(from_cluster(judging={"webhooks": found["webhooks"][:1]}))
-    assert "has no entry workloads.fairlead.dev: who creates a Job" in finding.what
+    mentions(finding.what, "no entry workloads.fairlead.dev", "Job")
+    wording(text_of(finding))
 
 
-def test_policies_that_nobody_could_judge_are_an_error() -> None:
+def test_policies_that_nobody_could_judge_are_an_error(wording: Wording) -> None:
     """The webhook takes files, and the entry refuses every write of an object."""
     (finding,) = judgement(seen(judging=judging()))
     assert finding.severity == "error"
-    assert "none can be written" in finding.what
+    mentions(finding.what, "none can be written")
+    wording(text_of(finding))
 
 
 @pytest.mark.parametrize(
-    ("changes", "severities", "words"),
+    ("changes", "severities", "facts"),
     [
-        ({"failurePolicy": "Ignore"}, ["warning"], "stored unjudged"),
-        ({"failurePolicy": "Fail"}, ["error"], "nobody can create a workload"),
-        ({"rules": []}, ["warning", "warning"], "has no rules"),
+        ({"failurePolicy": "Ignore"}, ["warning"], ["Ignore", "unjudged"]),
+        ({"failurePolicy": "Fail"}, ["error"], ["Fail", "create a workload"]),
+        ({"rules": []}, ["warning", "warning"], ["no rules"]),
         (
             {"clientConfig": {"service": {"name": "other", "namespace": "x", "path": "/y"}}},
             ["error", "error"],
-            "calls the Service x/other/y",
+            ["Service x/other/y"],
         ),
     ],
+    ids=["ignored", "failing", "no rules", "elsewhere"],
 )
 def test_fields_that_are_not_safe_are_told(
-    changes: Json, severities: list[str], words: str
+    changes: Json, severities: list[str], facts: list[str], wording: Wording
 ) -> None:
     """Each with its consequence."""
     found = list(judgement(from_cluster(judging=judging(**changes))))
     assert [each.severity for each in found] == severities
-    assert all(words in each.what for each in found)
+    for each in found:
+        mentions(each.what, *facts)
+        wording(text_of(each))
 
 
-def test_other_writes_than_this_version_asks_for_are_told() -> None:
+def test_other_writes_than_this_version_asks_for_are_told(wording: Wording) -> None:
     """As after an upgrade of the programs alone."""
     found = judging()
     for entry in found["webhooks"]:
         entry["rules"] = [{**rule, "operations": ["CREATE"]} for rule in entry["rules"]]
         entry["rules"][0]["resources"] = [*entry["rules"][0]["resources"], "pods"]
     policies, workloads = judgement(from_cluster(judging=found))
-    assert policies.what.startswith(f"{validating.POLICIES} asks for other writes")
-    assert "it lacks DELETE capacityclasses, DELETE placement" in policies.what
-    assert "it has CREATE pods beside" in workloads.what
+    assert policies.what.startswith(f"{validating.POLICIES} ")
+    mentions(policies.what, "lacks DELETE capacityclasses, DELETE placement")
+    assert workloads.what.startswith(f"{validating.WORKLOADS} ")
+    mentions(workloads.what, "lacks UPDATE cronjobs, ", "has CREATE pods")
+    wording(text_of(policies))
+    wording(text_of(workloads))
 
 
-def test_that_no_policy_can_be_written_comes_with_the_cure() -> None:
+def test_that_no_policy_can_be_written_comes_with_the_cure(wording: Wording) -> None:
     """Of both kinds: to mend it, and to do without."""
     words = 'failed calling webhook "policies.fairlead.dev": no endpoints available'
     (finding,) = judgement(from_cluster(refused_policies=words))
-    assert finding.what == f"no policy can be written: {words}"
-    assert "kubectl delete validatingwebhookconfiguration fairlead" in finding.cure
+    mentions(finding.what, "no policy can be written", words)
+    mentions(finding.cure, "kubectl delete validatingwebhookconfiguration fairlead")
+    wording(text_of(finding))
 
 
-def test_its_entries_need_the_bundle_too() -> None:
+def test_its_entries_need_the_bundle_too(wording: Wording) -> None:
     """An entry without one is asked in vain."""
     found = judging()
     del found["webhooks"][0]["clientConfig"]["caBundle"]
     (finding,) = trust(from_cluster(judging=found))
     assert finding.severity == "error"
-    assert finding.what.startswith(f"{validating.POLICIES} has no caBundle")
+    mentions(finding.what, validating.POLICIES, "no caBundle")
+    wording(text_of(finding))
 
 
-def test_policies_that_were_left_in_the_config_map_are_missed() -> None:
+def test_policies_that_were_left_in_the_config_map_are_missed(wording: Wording) -> None:
     """Those that are objects are not; that it is not read any more is worth knowing."""
     files = {"left_files": {"a.yaml": CLASS.encode()}}
     (finding,) = left_behind(from_cluster(**files))
     assert finding.severity == "warning"
-    assert finding.what.startswith("CapacityClass spot of ConfigMap")
+    mentions(finding.what, "CapacityClass spot", "ConfigMap")
+    wording(text_of(finding))
     there = {f"{names.CAPACITY_CLASSES}/spot": b"{}"}
     (known,) = left_behind(from_cluster(**files, policies=there))
     assert known.severity == "note"

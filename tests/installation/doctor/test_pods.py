@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from tests.installation.doctor.seen_things import configuration, deployment, seen
+from tests.installation.doctor.seen_things import configuration, deployment, seen, text_of
+from tests.wording import Wording, mentions
 from webhook.installation.doctor.passed_by import selects, written
 from webhook.installation.doctor.pods import end_to_end, unplaced
 from webhook.installation.doctor.policies import policies
@@ -40,12 +41,14 @@ def test_without_rules_no_stamp_is_expected() -> None:
     assert list(end_to_end(seen(probe=probe, configuration=None))) == []
 
 
-def test_pods_without_a_stamp_are_told_by_namespace() -> None:
+def test_pods_without_a_stamp_are_told_by_namespace(wording: Wording) -> None:
     """How many, and the first few names."""
     many = [Unplaced("b", f"p{number}") for number in range(5)]
     one, other = unplaced(seen(unplaced=[*many, Unplaced("a", "q")]))
-    assert one.what.startswith("in a 1 pod of a run has no stamp: q.")
-    assert other.what.startswith("in b 5 pods of runs have no stamp: p0, p1, p2 and 2 more.")
+    mentions(one.what, " a ", "1 pod ", "no stamp", ": q.")
+    mentions(other.what, " b ", "5 pods ", "no stamp", ": p0, p1, p2 and 2 more.")
+    wording(text_of(one))
+    wording(text_of(other))
 
 
 def test_a_selector_is_written_as_queries_have_it() -> None:
@@ -92,7 +95,7 @@ def test_no_policies_at_all_are_an_error_and_none_in_the_map_a_note() -> None:
     assert [each.severity for each in policies(seen(policies={}))] == ["note"]
 
 
-def test_policies_of_the_cluster_are_judged_if_the_webhook_takes_those() -> None:
+def test_policies_of_the_cluster_are_judged_if_the_webhook_takes_those(wording: Wording) -> None:
     """By what its Deployment says; a finding names the object."""
     webhook = deployment("fairlead-webhook", 3)
     (container,) = webhook["spec"]["template"]["spec"]["containers"]
@@ -101,7 +104,8 @@ def test_policies_of_the_cluster_are_judged_if_the_webhook_takes_those() -> None
     (absent,) = policies(seen(deployments=deployments, policies=None))
     assert (absent.severity, "manifests/crds" in absent.cure) == ("error", True)
     (empty,) = policies(seen(deployments=deployments, policies={}))
-    assert empty.what.startswith("the cluster has no policy")
+    mentions(empty.what, "cluster", "no policy")
+    wording(text_of(empty))
     spec = {"overrides": {"capacity": [{"class": "spot", "mode": "Allow"}]}}
     document = {
         "apiVersion": "fairlead.dev/v1alpha1",
@@ -111,4 +115,4 @@ def test_policies_of_the_cluster_are_judged_if_the_webhook_takes_those() -> None
     }
     objects = {"placementpolicies/wish": json.dumps(document).encode()}
     (wrong,) = policies(seen(deployments=deployments, policies=objects))
-    assert "placementpolicies/wish: spec.overrides.capacity[0].class" in wrong.what
+    mentions(wrong.what, "placementpolicies/wish", "spec.overrides.capacity[0].class", "'spot'")

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.installation.doctor.seen_things import DEFINITION, configuration, deployment, seen
+from tests.installation.doctor.seen_things import (
+    DEFINITION,
+    configuration,
+    deployment,
+    seen,
+    text_of,
+)
+from tests.wording import Wording, mentions
 from webhook.installation.doctor.programs import (
     definition,
     endpoints,
@@ -41,22 +48,24 @@ def test_versions_are_told_by_the_tag(image: str, said: int) -> None:
     assert len(list(versions(seen(deployments={"fairlead-controller": one})))) == said
 
 
-def test_two_programs_of_two_versions_are_told() -> None:
+def test_two_programs_of_two_versions_are_told(wording: Wording) -> None:
     """Whatever the tags."""
     both = {
         "fairlead-controller": deployment("fairlead-controller", 2, "fairlead:a"),
         "fairlead-webhook": deployment("fairlead-webhook", 3, "fairlead:b"),
     }
     (finding,) = versions(seen(deployments=both))
-    assert "fairlead-controller is a, fairlead-webhook is b" in finding.what
+    mentions(finding.what, "fairlead-controller is a", "fairlead-webhook is b")
+    wording(text_of(finding))
 
 
-def test_a_definition_is_served_and_of_this_version() -> None:
+def test_a_definition_is_served_and_of_this_version(wording: Wording) -> None:
     """Otherwise it says what is amiss."""
     refused = {"type": "Established", "status": "False", "message": "names conflict"}
     not_served = {**DEFINITION, "status": {"conditions": [refused]}}
     (finding,) = definition(seen(definition=not_served))
-    assert finding.what == "Runs are not served: names conflict"
+    mentions(finding.what, "Runs", "not served", "names conflict")
+    wording(text_of(finding))
     versions = [{"name": "v1alpha1", "schema": {"openAPIV3Schema": {"type": "string"}}}]
     (finding,) = definition(seen(definition={**DEFINITION, "spec": {"versions": versions}}))
     assert finding.severity == "warning"
