@@ -142,8 +142,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     for file, texts in session.config.stash.get(_RECORDED, {}).items():
         relative = file.relative_to(FOLDER)
         module = TESTS / relative.parent / f"test_{relative.stem}.py"
-        defined = defined_tests(module)
-        kept = {
-            test: text for test, text in read(file).items() if test.partition("[")[0] in defined
-        }
+        # The cases of a test are recorded together, so that the texts of those that are gone go.
+        kept_tests = defined_tests(module) - {_function(test) for test in texts}
+        kept = {test: old for test, old in read(file).items() if _function(test) in kept_tests}
         write(file, {**kept, **texts})
+
+
+def _function(test: str) -> str:
+    return test.partition("[")[0]
