@@ -59,6 +59,21 @@ def test_every_target_of_make_that_is_named_is_there() -> None:
     assert named <= targets
 
 
+def test_every_test_that_is_named_is_there() -> None:
+    """`tests/…`, in code: the file or folder, and the function after `::`. Records may be old."""
+    missing = []
+    for page in PAGES:
+        if page.parent.name == "decisions" or page.name == "CHANGELOG.md":
+            continue
+        text = page.read_text()
+        code = [*re.findall(r"```.*?```", text, re.DOTALL), *re.findall(r"`[^`\n]+`", text)]
+        for path, test in re.findall(r"(?<![\w/])(tests/[\w/.-]+)(?:::(\w+))?", "\n".join(code)):
+            file = ROOT / path
+            if not file.exists() or (test and f"def {test}(" not in file.read_text()):
+                missing.append((name(page), f"{path}::{test}"))
+    assert missing == []
+
+
 def test_architecture_names_what_is_there() -> None:
     """Every file and folder in it, from the top or below webhook/."""
     named = re.findall(r"`([\w./]+(?:\.py|\.md|/))`", ARCHITECTURE.read_text())

@@ -9,14 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from webhook import names
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/security.md").read_text()
-NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", PAGE)))
 # About unsafe loading, evaluating, shells and unverified TLS (flake8-bandit, by ruff).
 UNSAFE = {
     *("S102", "S301", "S302", "S306", "S307", "S323", "S324", "S501", "S502", "S503", "S504"),
@@ -30,20 +28,6 @@ def rows(heading: str) -> list[list[str]]:
     part = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     lines = [line for line in part.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
-
-
-@pytest.mark.parametrize(("file", "test"), NAMED, ids=map("::".join, NAMED))
-def test_every_test_that_the_page_names_is_there(file: str, test: str) -> None:
-    """A claim without its test is only a claim."""
-    path = ROOT / file
-    assert path.exists()
-    tree = ast.parse(path.read_text())
-    functions = {
-        node.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
-    assert not test or test in functions
 
 
 def test_each_of_the_eighteen_threats_is_answered() -> None:
