@@ -6,11 +6,11 @@ import fcntl
 import os
 import random
 import socket
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from webhook.errors import SandboxError
+from webhook.sandbox.cache import cache_directory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,17 +28,15 @@ _HELD: Final[list[TextIO]] = []
 def free_ports(names: Sequence[str]) -> dict[str, int]:
     """Return a port of 127.0.0.1 for each name, all different, on which nobody listens.
 
-    No other process of this user gets them by this function while this one lives. Raises
+    While this process lives, no other one with the same cache gets them by this function. Raises
     SandboxError if none is left.
     """
     return {name: _take() for name in names}
 
 
 def _take() -> int:
-    folder = Path(tempfile.gettempdir()) / f"fairlead-ports-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.is_symlink() or folder.stat().st_uid != os.getuid():
-        raise SandboxError(f"{folder} belongs to somebody else: remove it, or set TMPDIR")
+    folder = cache_directory(os.environ) / "ports"
+    folder.mkdir(parents=True, exist_ok=True)
     first, end = _LOWEST, _end()
     for port in random.sample(range(first, end), end - first):
         file = (folder / str(port)).open("w")
