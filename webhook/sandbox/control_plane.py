@@ -144,7 +144,8 @@ class ControlPlane:
 
         if "kube-scheduler" in others:
             scheduler = Api(self.layout.ports["kube-scheduler"], self.layout.credentials)
-            self._wait("kube-scheduler", scheduler.ready, deadline)
+            with contextlib.closing(scheduler):
+                self._wait("kube-scheduler", scheduler.ready, deadline)
         if "kube-controller-manager" in others:
             self._wait("service accounts", lambda: accounts_ready(api, "default"), deadline)
             # Its controllers take the taint away that a node is born with.
@@ -152,6 +153,8 @@ class ControlPlane:
 
     def stop(self) -> None:
         """End every process and remove the directory. Safe to call at any time, and twice."""
+        if self._api:
+            self._api.close()
         for process in self._processes.values():
             process.stop()
         self._processes.clear()

@@ -144,6 +144,7 @@ def up(
                 "versions": versions,
             }
             (directory / _RECORD).write_text(json.dumps(record))
+            plane.api.close()
         except BaseException:
             # An interrupted start too must leave nothing behind.
             plane.stop()
@@ -180,17 +181,21 @@ def status(name: str, environ: Mapping[str, str] = os.environ) -> Status:
     )
     whole = bool(versions) and set(versions) <= {each.name for each in components if each.running}
     layout = Layout(directory, record["ports"])
-    api = Api(layout.ports["kube-apiserver"], layout.credentials) if versions else None
-    ready = api is not None and api.ready()
-    return Status(
-        name=name,
-        state="running" if whole and ready else "broken",
-        kubeconfig=str(layout.kubeconfig),
-        url=layout.url("kube-apiserver") if api else "",
-        policies=record["policies"],
-        components=components,
-        nodes=tuple(_nodes(api)) if api and ready else (),
-    )
+    with contextlib.ExitStack() as stack:
+        api = None
+        if versions:
+            api = Api(layout.ports["kube-apiserver"], layout.credentials)
+            stack.callback(api.close)
+        ready = api is not None and api.ready()
+        return Status(
+            name=name,
+            state="running" if whole and ready else "broken",
+            kubeconfig=str(layout.kubeconfig),
+            url=layout.url("kube-apiserver") if api else "",
+            policies=record["policies"],
+            components=components,
+            nodes=tuple(_nodes(api)) if api and ready else (),
+        )
 
 
 def _nodes(api: Api) -> Iterator[NodeStatus]:
