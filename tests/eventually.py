@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import time
-from collections.abc import Callable
-from typing import Final, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar, overload
 
 T = TypeVar("T")
 
@@ -46,16 +47,31 @@ def eventually(
     return value
 
 
+@overload
 async def eventually_async(
-    what: str, holds: Callable[[], T], *, budget: float = BUDGET, period: float = PERIOD
-) -> T:
-    """Let other tasks run until `holds()` is true, and return its value. As `eventually`."""
+    what: str, holds: Callable[[], Awaitable[T | None]], *, budget: float = ..., period: float = ...
+) -> T: ...
+@overload
+async def eventually_async(
+    what: str, holds: Callable[[], T], *, budget: float = ..., period: float = ...
+) -> T: ...
+async def eventually_async(
+    what: str, holds: Callable[[], Any], *, budget: float = BUDGET, period: float = PERIOD
+) -> Any:
+    """Let other tasks run until `holds()` is true, and return its value. As `eventually`.
+
+    What it returns is awaited first if it can be.
+    """
     begin = time.monotonic()
-    while not (value := holds()):
+    while not (value := await _value(holds())):
         if _over(begin, budget):
             raise AssertionError(f"never within {_since(begin)} s: {what}")
         await asyncio.sleep(period)
     return value
+
+
+async def _value(found: Any) -> Any:
+    return await found if inspect.isawaitable(found) else found
 
 
 def _over(begin: float, budget: float) -> bool:

@@ -123,7 +123,7 @@ def test_these_rights_are_enough(room: Room, launch: Callable[[], SandboxControl
     notebook.until_phase("Running")
     notebook.set(suspend=True)
     notebook.until_phase("Suspended")
-    notebook.until("the mpi run is gone", lambda: "mpi" not in room.kubectl("get", "runs"))
+    notebook.until("the mpi run is gone", lambda: not room.find(names.RUNS, "mpi"))
     log = controller.process.log.read_text()
     assert "Forbidden" not in log
     assert {event["reason"] for event in notebook.events()} >= {"Begun", "Running", "Suspended"}

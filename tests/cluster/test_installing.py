@@ -30,7 +30,9 @@ from tests.cluster.installed import (
     run,
 )
 from tests.cluster.rights import granted, refused, used
+from tests.cluster.rooms import LOOK
 from tests.cluster.scenes import play
+from tests.eventually import eventually
 from tests.manifests.kustomize import overlay
 from tests.manifests.monitoring import expressions, missing
 from tests.server.serving import get, readiness
@@ -56,12 +58,13 @@ def quiet(installed: Installed) -> Installed:
     for name in (names.WEBHOOK, names.CONTROLLER):
         installed.kubectl("scale", "deployment", name, "--replicas=0")
 
+    room = installed.home
+
     def endpoints() -> list[Json]:
-        slices = installed.kubectl.json("get", "endpointslices")["items"]
+        slices = room.items("endpointslices")
         return [each for one in slices for each in one["endpoints"] or ()]
 
-    while installed.kubectl.json("get", "pods")["items"] or endpoints():
-        pass
+    eventually("no pod is left", lambda: not room.pods() and not endpoints(), period=LOOK)
     count = len(webhooks(installed))
     nowhere = {"matchLabels": {"kubernetes.io/metadata.name": NOWHERE}}
     patch = [
@@ -74,7 +77,7 @@ def quiet(installed: Installed) -> Installed:
 
 def webhooks(installed: Installed) -> list[Json]:
     """The entries of the webhook's configuration."""
-    found: list[Json] = installed.kubectl.json("get", CONFIGURATION, "fairlead")["webhooks"]
+    found: list[Json] = installed.home.get(f"{CONFIGURATION}s", "fairlead")["webhooks"]
     return found
 
 
@@ -129,11 +132,9 @@ def test_the_pods_are_admitted_and_scheduled(installed: Installed) -> None:
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
 
     def newest() -> list[Json]:
-        found = installed.kubectl.json("get", "pods")["items"]
-        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+        return [pod for pod in installed.home.pods() if "deletionTimestamp" not in pod["metadata"]]
 
-    while len(newest()) != 5:
-        pass
+    eventually("five pods are there", lambda: len(newest()) == 5, explain=newest, period=LOOK)
     for pod in newest():
         assert pod["spec"]["nodeName"].startswith("system-")
         assert pod["spec"]["priority"] == 2_000_000_000
@@ -141,11 +142,10 @@ def test_the_pods_are_admitted_and_scheduled(installed: Installed) -> None:
         assert container["image"] == "example.invalid/team/fairlead:0.1.0"
 
     def counted() -> int:
-        quota = installed.kubectl.json("get", "resourcequota", "fairlead-critical-pods")
+        quota = installed.home.get("resourcequotas", "fairlead-critical-pods")
         return int(quota["status"]["used"]["pods"])
 
-    while counted() != 5:
-        pass
+    eventually("the quota counts them", lambda: counted() == 5, explain=counted)
 
 
 def test_a_pod_that_is_not_restricted_is_refused(installed: Installed) -> None:
@@ -245,17 +245,14 @@ def test_nodes_are_watched_with_the_right_of_their_component_and_missed_without(
             assert "patch" in answer
             return list(answer.get("warnings", ()))
 
-        while 'cannot list resource "nodes"' not in told():
-            pass
+        eventually("it lacks a right", lambda: 'cannot list resource "nodes"' in told())
         assert told().startswith("not listed yet, so nothing is said of them; ")
         assert told().endswith("fairlead install --nodes, or the component nodes, grants that")
         assert warnings() == []
-        while not refused(quiet, names.WEBHOOK):
-            pass
+        eventually("it is refused", lambda: refused(quiet, names.WEBHOOK))
         assert refused(quiet, names.WEBHOOK) == {listing}
         quiet.kubectl("apply", "-f", str(ROOT / "manifests/components/nodes/rights.yaml"))
-        while " known, last heard of" not in told():
-            pass
+        eventually("nodes are known", lambda: " known, last heard of" in told(), explain=told)
         count = len(quiet.kubectl.json("get", "nodes")["items"])
         assert told().startswith(f"{count} known, ")
         (warning,) = warnings()
@@ -386,8 +383,7 @@ def test_it_is_uninstalled_with_all_runs(
     room.wait_for_pods(2)
     for command in commands(PAGE.read_text().partition(UNINSTALLING)[2]):
         run(command, installed.folder, installed.plane.kubeconfig, installed.kubectl.path)
-    while room.pods():
-        pass
+    eventually("no pod is left", lambda: not room.pods(), period=LOOK)
     ours = ("-l", "app.kubernetes.io/part-of=fairlead")
     kinds = "clusterroles,clusterrolebindings,namespaces,crds"
     configurations = "mutatingwebhookconfigurations,validatingwebhookconfigurations"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.kube.fake_api import until
 from webhook.errors import NotSynced
 from webhook.kube.cache import Cache
 from webhook.kube.client import Client, connect
@@ -39,12 +40,6 @@ async def running(run: Callable[[], Awaitable[object]]) -> AsyncIterator[None]:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(120):
-        while not condition():  # noqa: ASYNC110 (what is waited for tells nobody)
-            await asyncio.sleep(0.01)
 
 
 def test_a_namespace_s_labels_follow_the_cluster(

@@ -121,7 +121,7 @@ def said(
 
 def secrets(room: Room) -> dict[str, dict[str, str]]:
     """What the room's Secrets hold, in base64."""
-    items = room.kubectl.json("get", "secrets")["items"]
+    items = room.items("secrets")
     return {each["metadata"]["name"]: each.get("data", {}) for each in items}
 
 

@@ -67,7 +67,7 @@ class Handler(BaseHTTPRequestHandler):
         # Without a word, as a server that restarts.
         self.close_connection = server.leave
 
-    do_POST = do_PATCH = do_DELETE = do_GET
+    do_POST = do_PATCH = do_DELETE = do_GET  # noqa: N815  (what its base calls)
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""

@@ -20,7 +20,7 @@ from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.controller import start_controller
 from webhook.sandbox.modules import KUBERNETES
 from webhook.sandbox.processes import alive, end_recorded, recorded
-from webhook.sandbox.run_api import install_policy_api, install_run_api
+from webhook.sandbox.run_api import DEFINITIONS
 from webhook.sandbox.webhook import start_webhook
 
 if TYPE_CHECKING:
@@ -109,7 +109,8 @@ def up(
         if before.state == "broken":
             progress.note(f"clearing away what a broken sandbox {name} has left")
             _remove(directory)
-        plane = ControlPlane(directory, binaries, Settings(pools=pools), detached=True)
+        settings = Settings(pools=pools, definitions=DEFINITIONS)
+        plane = ControlPlane(directory, binaries, settings, detached=True)
         try:
             with progress.step("starting the control plane", about=4):
                 plane.start()
@@ -121,8 +122,6 @@ def up(
                 )
             own = f"v{version('fairlead')}"
             options = ["--no-leader-election"]
-            install_run_api(plane.api)
-            install_policy_api(plane.api)
             for collection, each in objects or ():
                 plane.api.create(collection, each)
             if wanted:
