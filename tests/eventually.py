@@ -28,7 +28,7 @@ def slowness() -> float:
 
 def eventually(
     what: str,
-    holds: Callable[[], T],
+    holds: Callable[[], T | None],
     *,
     explain: Callable[[], object] = str,
     budget: float = BUDGET,
@@ -53,7 +53,7 @@ async def eventually_async(
 ) -> T: ...
 @overload
 async def eventually_async(
-    what: str, holds: Callable[[], T], *, budget: float = ..., period: float = ...
+    what: str, holds: Callable[[], T | None], *, budget: float = ..., period: float = ...
 ) -> T: ...
 async def eventually_async(
     what: str, holds: Callable[[], Any], *, budget: float = BUDGET, period: float = PERIOD

@@ -176,14 +176,13 @@ class Scene:
         """Wait until the Run is deleted, and all that was made for it."""
         gone = "the Run is gone"
         eventually(gone, lambda: not self.room.find(names.RUNS, self.name), period=LOOK)
-        owned = ("pods", "services", "configmaps", "secrets", "deployments")
         mine = f"{names.RUN}={self.name}"
-        for resource in owned:
-            eventually(
-                f"no {resource} of {self.name} are left",
-                lambda resource=resource: not self.room.items(resource, mine),
-                period=LOOK,
-            )
+        owned = ("pods", "services", "configmaps", "secrets", "deployments")
+
+        def left() -> list[str]:
+            return [kind for kind in owned if self.room.items(kind, mine)]
+
+        eventually("nothing is left of it", lambda: not left(), explain=left, period=LOOK)
 
     def events(self) -> list[Json]:
         """The Events of the Run itself, in no order."""

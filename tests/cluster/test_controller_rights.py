@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from tests.cluster.rooms import Json, Room
-from tests.cluster.scenes import play
+from tests.cluster.scenes import SOON, play
 from tests.server.serving import readiness
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
@@ -64,7 +64,7 @@ def launch(room: Room, tmp_path: Path) -> Iterator[Callable[[], SandboxControlle
         token = room.kubectl("create", "token", ACCOUNT).strip()
         config["users"][0]["user"] = {"token": token}
         kubeconfig.write_text(json.dumps(config))
-        options = ("--namespace", room.name)
+        options = ("--namespace", room.name, *SOON)
         return launch_controller(room.plane, name=name, kubeconfig=kubeconfig, options=options)
 
     yield begin

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -103,6 +105,28 @@ def created(room: Room, scene: Scene) -> int:
     )
 
 
+def history(room: Room, scene: Scene) -> str:
+    """Who did what to those of its pods that were created three times, and its status."""
+    events = [
+        each
+        for each in room.plane.audit_events(room.name)
+        if each["verb"] in ("create", "delete", "update", "patch")
+    ]
+    created = Counter(
+        each["objectRef"].get("name")
+        for each in events
+        if each["verb"] == "create" and not each["objectRef"].get("subresource")
+    )
+    lines = (
+        f"{each['stageTimestamp']} {each['verb']} {each['objectRef']['name']}"
+        f" {each['objectRef'].get('subresource', '')} by {each['user']['username']}"
+        f" {each.get('userAgent')}: {each['responseStatus']['code']}"
+        for each in events
+        if created[each["objectRef"].get("name")] > 2
+    )
+    return "\n".join([json.dumps(scene.status, indent=1), *lines])
+
+
 def test_of_two_controllers_one_leads_and_the_other_takes_over(
     bare_room: Room, start_in_room: StartInRoom
 ) -> None:
@@ -146,7 +170,7 @@ def test_two_that_both_believe_to_lead_still_make_every_replica_once(
     scene.until("all are counted", lambda: scene.role("worker").get("failed") == 5)
     scene.until_whole(100)
     assert scene.role("worker")["failed"] == 5
-    assert created(bare_room, scene) == 105
+    assert created(bare_room, scene) == 105, history(bare_room, scene)
 
 
 def test_a_leader_that_is_told_to_stop_gives_the_lease_back(

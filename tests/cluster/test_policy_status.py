@@ -58,9 +58,9 @@ class Site:
 
     def status(self, place: str) -> Json:
         """The status of `pp/NAME` or `cc/NAME`; empty before one was written."""
-        return self.object(place).get("status") or {}
+        return self.stored(place).get("status") or {}
 
-    def object(self, place: str) -> Json:
+    def stored(self, place: str) -> Json:
         """What `kubectl get pp/NAME` shows; empty if it is not there."""
         short, _, name = place.partition("/")
         resource = {"pp": names.PLACEMENT_POLICIES, "cc": names.CAPACITY_CLASSES}[short]
@@ -78,7 +78,7 @@ class Site:
 
     def until_said(self, place: str, kind: str, status: str, reason: str) -> Json:
         """Wait until a condition of the newest generation is so, and return it."""
-        generation = self.object(place)["metadata"]["generation"]
+        generation = self.stored(place)["metadata"]["generation"]
 
         def said() -> bool:
             found = self.condition(place, kind)
