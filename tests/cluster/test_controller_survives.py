@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import os
 import signal
+import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import pytest
 
-from tests.cluster.etcd import KEEP_HISTORY, compact, pods_created
+from tests.cluster.etcd import KEEP_HISTORY, compact, pods_created, revision
 from tests.cluster.rooms import Json, Room, metric
 from tests.cluster.scenes import ALONE, SOON, TEMPLATE, Scene, StartInRoom, play
-from tests.control_planes import StartControlPlane
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.controller import start_controller
@@ -73,21 +74,29 @@ def bereft(run_api: ControlPlane, module_room: Room) -> Iterator[Bereft]:
         module_room.delete("nodes", node["metadata"]["name"])
 
 
+@pytest.fixture(scope="module")
+def own_plane(
+    binaries: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """A control plane of the module's own, whose API server and history tests may break."""
+    settings = Settings(
+        pools=read_pools(SHIPPED_NODES), extra_arguments=KEEP_HISTORY, definitions=DEFINITIONS
+    )
+    with ControlPlane(tmp_path_factory.mktemp("own") / "state", binaries, settings) as plane:
+        yield plane
+
+
 @pytest.fixture
 def own_room(
-    start_control_plane: StartControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl]
-) -> Room:
-    """A namespace in a control plane of the test's own, which may break it."""
-    plane = start_control_plane(
-        Settings(
-            pools=read_pools(SHIPPED_NODES),
-            audit=True,
-            extra_arguments=KEEP_HISTORY,
-            definitions=DEFINITIONS,
-        )
-    )
-    plane.create_namespace("lab")
-    return Room(plane, kubectl_for(plane).within("lab"), "lab")
+    own_plane: ControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl]
+) -> Iterator[Room]:
+    """A namespace there. A controller that is named after it ends with the test."""
+    name = f"lab-{uuid.uuid4().hex[:6]}"
+    own_plane.create_namespace(name)
+    yield Room(own_plane, kubectl_for(own_plane).within(name), name)
+    if name in own_plane.pids:
+        own_plane.stop_component(name)
+    own_plane.api.delete(f"/api/v1/namespaces/{name}")
 
 
 def created(room: Room, scene: Scene) -> int:
@@ -218,31 +227,42 @@ def test_a_worker_whose_node_is_deleted_is_a_disruption(bereft: Bereft) -> None:
 
 
 def restart_api_server(plane: ControlPlane) -> None:
+    """Kill it and start it again, with those who put pods on nodes and run them.
+
+    By themselves these come back after a backoff of up to a minute, and are not the subject here.
+    """
     plane.stop_component("kube-apiserver")
     plane.start_component("kube-apiserver")
     plane.wait_for_api_server()
+    for name in ("kube-scheduler", "kwok"):
+        plane.stop_component(name)
+        plane.start_component(name)
 
 
 def test_an_api_server_that_restarts_in_the_middle_costs_no_replica(own_room: Room) -> None:
     """Calls fail, watches break, and it goes on where it was."""
-    controller = start_controller(own_room.plane, options=(*ELECTION, *SOON))
+    plane, name = own_room.plane, own_room.name
+    before = revision(plane)
+    options = ("--namespace", name, *ELECTION, *SOON)
+    controller = start_controller(plane, name=name, options=options)
     scene = play(own_room, "hardy", framework="pytorch", replicas=HUNDRED)
     scene.until("it has begun", lambda: len(scene.live()) > 10)
-    restart_api_server(own_room.plane)
+    restart_api_server(plane)
     scene.until_whole(100)
-    restart_api_server(own_room.plane)
+    restart_api_server(plane)
     scene.ends("worker-3", 1)
     scene.until("it is counted", lambda: scene.role("worker").get("failed") == 1)
     scene.until_whole(100)
     # By etcd: a killed API server's log does not have the creations that it was about to answer.
-    assert pods_created(own_room.plane, "lab", "hardy-") == 101
+    assert pods_created(plane, name, "hardy-", since=before) == 101
     assert metric(controller.health_port, "fairlead_watches_total", resource="pods") > 1
 
 
 def test_what_happened_while_history_was_compacted_is_found_by_new_lists(own_room: Room) -> None:
     """A controller that stood still meanwhile is told 410, lists anew, and counts what vanished."""
     plane = own_room.plane
-    controller = start_controller(plane, options=(*ALONE, *SOON))
+    options = ("--namespace", own_room.name, *ALONE, *SOON)
+    controller = start_controller(plane, name=own_room.name, options=options)
     scene = play(own_room, "hardy", framework="pytorch", replicas=HUNDRED)
     scene.until_whole(100)
     uids = {pod["metadata"]["uid"] for pod in scene.pods().values()}

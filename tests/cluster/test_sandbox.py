@@ -10,15 +10,13 @@ import pytest
 
 from tests.eventually import eventually
 from webhook import names
-from webhook.sandbox.control_plane import Settings
+from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.webhook import start_webhook, stop_webhook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from tests.control_planes import StartControlPlane
-    from webhook.sandbox.control_plane import ControlPlane
     from webhook.sandbox.kubectl import Kubectl
 
 
@@ -128,27 +126,32 @@ def test_a_deleted_pod_is_gone_at_once(kubectl: Kubectl) -> None:
     assert kubectl.json("get", "pods")["items"] == []
 
 
+@pytest.fixture(scope="module")
+def two(
+    binaries: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """A control plane of two components, with a flag of its own."""
+    settings = Settings(
+        components=("etcd", "kube-apiserver"),
+        extra_arguments={"kube-apiserver": ["--default-not-ready-toleration-seconds=77"]},
+    )
+    with ControlPlane(tmp_path_factory.mktemp("two") / "state", binaries, settings) as plane:
+        yield plane
+
+
 def test_a_control_plane_of_two_components_takes_flags_of_its_own(
-    start_control_plane: StartControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl]
+    two: ControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl]
 ) -> None:
     """etcd and the API server alone accept pods, and extra flags reach the API server."""
-    plane = start_control_plane(
-        Settings(
-            components=("etcd", "kube-apiserver"),
-            extra_arguments={
-                "kube-apiserver": ["--default-not-ready-toleration-seconds=77"],
-            },
-        )
-    )
-    kubectl = kubectl_for(plane)
+    kubectl = kubectl_for(two)
     kubectl.create(pod("alone"))
     tolerations = kubectl.json("get", "pod", "alone")["spec"]["tolerations"]
     assert tolerations[0]["tolerationSeconds"] == 77
 
 
-def test_a_component_can_crash_and_come_back(start_control_plane: StartControlPlane) -> None:
+def test_a_component_can_crash_and_come_back(two: ControlPlane) -> None:
     """An API server that was killed serves the same objects once it is started again."""
-    plane = start_control_plane(Settings(components=("etcd", "kube-apiserver")))
+    plane = two
     plane.create_namespace("kept")
     plane.stop_component("kube-apiserver")
     assert not plane.api.ready()
@@ -157,11 +160,10 @@ def test_a_component_can_crash_and_come_back(start_control_plane: StartControlPl
     assert plane.api.get("/api/v1/namespaces/kept")
 
 
-def test_a_stopped_control_plane_leaves_nothing_behind(
-    start_control_plane: StartControlPlane,
-) -> None:
+@pytest.mark.last
+def test_a_stopped_control_plane_leaves_nothing_behind(two: ControlPlane) -> None:
     """No process and no file is left."""
-    plane = start_control_plane(Settings(components=("etcd", "kube-apiserver")))
+    plane = two
     pids = plane.pids
     assert set(pids) == {"etcd", "kube-apiserver"}
     assert all(exists(pid) for pid in pids.values())
