@@ -104,14 +104,14 @@ class Room:
     def wait_for_pods(self, count: int) -> list[Json]:
         """Wait until there are so many pods, all of them bound to nodes, and return them."""
 
-        def bound() -> list[Json]:
-            found = self.pods()
-            whole = len(found) == count and all("nodeName" in seen["spec"] for seen in found)
-            return found if whole else []
+        found: list[Json] = []
 
-        return eventually(
-            f"{count} pods are bound in {self.name}", bound, explain=self.pods, period=LOOK
-        )
+        def bound() -> bool:
+            found[:] = self.pods()
+            return len(found) == count and all("nodeName" in seen["spec"] for seen in found)
+
+        eventually(f"{count} pods are bound in {self.name}", bound, explain=self.pods, period=LOOK)
+        return found
 
     def audited(self, pod: str) -> list[Json]:
         """What the API server's audit log holds of creations of this pod: the annotations."""
