@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import itertools
 import json
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -26,11 +25,11 @@ from tests.chaos.load import manifest
 from tests.chaos.replica import Replica
 from tests.chaos.stage import Stage
 from tests.chaos.wire import Wire
+from tests.eventually import eventually
 from webhook import names
 from webhook.errors import SandboxError
 from webhook.interception import webhooks
 from webhook.sandbox.control_plane import ControlPlane, Settings
-from webhook.sandbox.readiness import wait_until
 
 NAMESPACE: Final = reviews.NAMESPACE
 REPLICAS: Final = 3
@@ -38,7 +37,6 @@ CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookco
 
 _COMPONENTS: Final = ("etcd", "kube-apiserver")
 _FLAGS: Final = {"kube-apiserver": ("--enable-aggregator-routing=true",)}
-_PATIENCE: Final = 120.0
 
 
 @dataclass(frozen=True)
@@ -146,14 +144,14 @@ class Arena:
             connection.close()
 
     def wait(self, what: str, holds: Callable[[], bool]) -> None:
-        """Wait until it holds. Raises SandboxError if it never does."""
+        """Wait until it holds. Raises AssertionError if it never does."""
 
         def explain() -> str:
             return str(self.dry_run()) + "".join(
                 f"\n{each.name}: {each.process.last_words()}" for each in self.replicas
             )
 
-        wait_until(what, holds, lambda: None, time.monotonic() + _PATIENCE, explain)
+        eventually(what, holds, explain=explain)
 
 
 @contextmanager

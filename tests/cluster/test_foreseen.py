@@ -114,7 +114,8 @@ def test_pods_come_out_as_foreseen(room: Room, manifest: Json, tmp_path: Path) -
     (tmp_path / "nodes.yaml").write_text(room.kubectl("get", "nodes", "-o", "yaml"))
     nodes = read_nodes(tmp_path / "nodes.yaml")
     room.create(manifest)
-    for seen in room.wait_for_pods(expected):
+    # Of a DaemonSet nobody foresees how many there will be: that it is created is all.
+    for seen in room.wait_for_pods(expected) if expected else ():
         found, own = of(replicas, seen)
         wanted, real = found.decision.placement, pods.read(seen)
         assert wanted is not None
