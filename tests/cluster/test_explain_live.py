@@ -102,19 +102,6 @@ def lines(done: Result) -> list[str]:
     return [" ".join(line.split()) for line in done.stdout.splitlines()]
 
 
-def test_a_pod_without_a_stamp_says_why(room: Room, later: Path) -> None:
-    """No webhook is there before the other tests begin; a pod of no run is nobody's business."""
-    room.create(pod("early", labels=WORKER))
-    room.create(pod("other", labels={"app": "x"}))
-    early = call(room, "explain", "pod", "early", "--policies", later)
-    assert early.exit_code == 1
-    assert "no policy was applied to it: it has no stamp" in early.stdout
-    assert "Fairlead is not installed in this cluster" in early.stdout
-    other = call(room, "explain", "pod", "other", "--policies", later)
-    assert other.exit_code == 0
-    assert "not part of a run" in other.stdout
-
-
 @pytest.mark.usefixtures("running")
 def test_a_live_pod_is_held_against_todays_policies(
     room: Room, policy_folder: Path, later: Path

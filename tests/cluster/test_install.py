@@ -355,9 +355,9 @@ def test_nobody_is_locked_out_of_policies(installed: Site) -> None:
 def test_time_that_is_over_says_what_is_missing_and_why(site: Site) -> None:
     """A webhook that does not answer: the API server's words, and the doctor's."""
     nobody = ("--webhook-url", "https://127.0.0.1:1/mutate", "--webhook-ca", str(site.authority))
-    done = site.run("install", *nobody, "--timeout", "3")
+    done = site.run("install", *nobody, "--timeout", "8")
     assert done.exit_code == 1
-    assert "a pod of a run by dry run: not within 3 s" in done.stderr
+    assert "a pod of a run by dry run: not within 8 s" in done.stderr
     assert "the API server does not reach the webhook" in done.stderr
     assert "cure:" in done.stderr
     # What was missing is there now, and the same command goes on.

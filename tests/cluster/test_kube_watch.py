@@ -227,6 +227,6 @@ def test_a_watch_goes_on_after_the_api_server_was_away(
                 await client.create(PATH, {"metadata": {"name": "after", "labels": {"a": "b"}}})
                 assert (await namespaces.labels("after"))["a"] == "b"
                 await until(lambda: namespaces.peek("after") is not None)
-                assert namespaces.reflector.last_error is None
+                await until(lambda: namespaces.reflector.last_error is None)
 
     asyncio.run(run())

@@ -310,11 +310,16 @@ def test_a_dry_run_makes_no_event(module_room: Room, replicas: tuple[Running, Ru
 @pytest.mark.usefixtures("replicas")
 def test_a_webhook_that_is_down_warns_of_nothing_and_stops_nothing(module_room: Room) -> None:
     """Workloads are created without it."""
-    nobody = {"op": "replace", "path": "/webhooks/0/clientConfig/url", "value": NOBODY}
-    configuration = ("validatingwebhookconfiguration", NAMES[1])
-    module_room.kubectl("patch", *configuration, "--type=json", "-p", json.dumps([nobody]))
-    eventually(
-        "nobody is asked", lambda: not applied(module_room, job("alone"), "--dry-run=server")
-    )
-    assert applied(module_room, job("alone", suspend=True)) == []
-    assert module_room.kubectl("get", "job", "alone", "-o", "name").strip() == "job.batch/alone"
+    path = f"{CONFIGURATIONS}/{NAMES[1]}"
+    api = module_room.plane.api
+    known = api.get(path)["webhooks"]
+    (entry,) = known
+    api.patch(path, {"webhooks": [{**entry, "clientConfig": {"url": NOBODY}}]})
+    try:
+        eventually(
+            "nobody is asked", lambda: not applied(module_room, job("alone"), "--dry-run=server")
+        )
+        assert applied(module_room, job("alone", suspend=True)) == []
+        assert module_room.kubectl("get", "job", "alone", "-o", "name").strip() == "job.batch/alone"
+    finally:
+        api.patch(path, {"webhooks": known})
