@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 AUDIT := .venv-audit
 # Each worker is a process with a control plane of its own. `make test WORKERS=0` runs in one.
 WORKERS ?= auto
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 # Without cached bytecode every program that a test starts compiles its modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 

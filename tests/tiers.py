@@ -8,6 +8,7 @@ more examples.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +33,19 @@ PROPERTIES: Final = "properties"
 # Seconds for one test, its fixtures included, where pyproject.toml's time-out is too short:
 # thousands of random cases on the real API server, and scenarios of faults; a webhook of Kueue's.
 TIMEOUTS: Final = {"thorough": 900, "operators": 600}
+# Modules that take a minute and more. They begin first, in any order, so that no worker has one of
+# them left when the others have nothing to do.
+LONG: Final = (
+    "agreement",
+    "chaos/test_controller_kills.py",
+    "chaos/test_scenarios.py",
+    "cluster/test_controller_survives.py",
+    "cluster/test_doctor.py",
+    "cluster/test_install.py",
+    "cluster/test_installing.py",
+    "cluster/test_policies_from_cluster.py",
+    "cluster/test_sandbox_command.py",
+)
 
 
 def tiers_of(path: Path) -> list[str]:
@@ -44,7 +58,7 @@ def tiers_of(path: Path) -> list[str]:
         (len(Path(claim).parts), tier)
         for tier, claimed in TIERS.items()
         for claim in claimed
-        if relative.is_relative_to(claim) or Path(claim).is_relative_to(relative)
+        if _is_within(relative, [claim]) or Path(claim).is_relative_to(relative)
     ]
     if path.is_dir():
         return sorted({tier for _, tier in claims})
@@ -85,12 +99,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None if set(wanted) & set(tiers_of(collection_path)) else True
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Set the tiers' time-outs; under --tier properties leave out what tries no random cases."""
+    """Set time-outs, have long modules first, and under --tier properties leave out the rest."""
     for item in items:
         (tier,) = tiers_of(item.path)
         if tier in TIMEOUTS and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(TIMEOUTS[tier]))
+    items.sort(key=lambda item: not _is_within(item.path.relative_to(TESTS), LONG))
     wanted = _wanted(config)
     if PROPERTIES not in wanted:
         return
@@ -107,3 +123,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _wanted(config: pytest.Config) -> list[str]:
     given: str = config.getoption("--tier") or ""
     return [name for name in given.split(",") if name]
+
+
+def _is_within(path: Path, folders: Iterable[str]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)
