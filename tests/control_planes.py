@@ -15,6 +15,7 @@ import pytest
 
 from tests.cluster.rooms import Room
 from webhook.errors import SandboxError
+from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.binaries import ALL, obtain_binaries, obtain_kubectl
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.kubectl import Kubectl
@@ -31,6 +32,23 @@ class StartControlPlane(Protocol):
 
     def __call__(self, settings: Settings) -> ControlPlane:
         """Start a control plane that lives until the end of the test."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marker known."""
+    config.addinivalue_line(
+        "markers",
+        "last: after the module's other tests, while which goes on what this one waits for.",
+    )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put what is marked `last` at the end of its module, whatever the order is otherwise."""
+    modules: dict[Path, int] = {}
+    for item in items:
+        modules.setdefault(item.path, len(modules))
+    items.sort(key=lambda item: (modules[item.path], bool(item.get_closest_marker("last"))))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -63,9 +81,11 @@ def binaries() -> Mapping[str, Path]:
 def control_plane(
     binaries: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ControlPlane]:
-    """A whole control plane with the shipped nodes and an audit log, shared by all tests."""
+    """A whole control plane with the shipped nodes, an audit log, and Runs; all tests share it."""
     directory = tmp_path_factory.mktemp("control-plane") / "state"
-    settings = Settings(pools=read_pools(SHIPPED_NODES), audit=True)
+    settings = Settings(
+        pools=read_pools(SHIPPED_NODES), audit=True, definitions=[custom_resource_definition()]
+    )
     with ControlPlane(directory, binaries, settings) as plane:
         yield plane
 

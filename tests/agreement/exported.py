@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from tests.eventually import eventually
 from webhook import names
 from webhook.cli.export.placed import placed_of
 from webhook.exported.documents import documents
@@ -14,8 +14,6 @@ from webhook.interception import webhooks
 from webhook.sandbox.control_plane import ControlPlane
 
 Json = dict[str, Any]
-# Seconds; the API server hears of a policy within one or two.
-PATIENCE = 120.0
 _GROUP = "/apis/admissionregistration.k8s.io/v1"
 _PLURALS = {
     "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
@@ -47,14 +45,19 @@ def apply(plane: ControlPlane, wanted: Sequence[Json], namespace: str, pod: Json
         document["metadata"]["resourceVersion"] = there["metadata"]["resourceVersion"]
         status, body = plane.api.call("PUT", f"{path}/{name}", document)
         assert status == 200, body
-    deadline = time.monotonic() + PATIENCE
     said = stamp_of(wanted)
-    while _stamp(plane, namespace, pod) != said:
-        assert time.monotonic() < deadline, _answer(plane, namespace, pod)
+    eventually(
+        "the mutating policy is in force",
+        lambda: _stamp(plane, namespace, pod) == said,
+        explain=lambda: _answer(plane, namespace, pod),
+    )
     asking = copy.deepcopy(pod)
     asking["metadata"]["annotations"] = {names.CAPACITY: "spot=Allow"}
-    while f"(set {said})" not in str(_answer(plane, namespace, asking).get("message")):
-        assert time.monotonic() < deadline, _answer(plane, namespace, asking)
+    eventually(
+        "the validating policy is in force",
+        lambda: f"(set {said})" in str(_answer(plane, namespace, asking).get("message")),
+        explain=lambda: _answer(plane, namespace, asking),
+    )
 
 
 def withdraw(plane: ControlPlane, documents_: Sequence[Json]) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import copy
 import itertools
-import time
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.control_planes import StartControlPlane
+from tests.eventually import eventually
 from tests.laws import scheduler
 from tests.laws.strategies import NODE_NAMES, nodes, pods, policy_lists
 from tests.laws.world import decided, patched, policy_set
@@ -118,9 +119,14 @@ def create_nodes(plane: ControlPlane, namespace: str, wanted: list[Json]) -> Non
     for node in wanted:
         name = f"probe-{node['metadata']['name']}"
         plane.api.create(path, schedulable(probe(node), name, PROBES))
-        while "nodeName" not in plane.api.get(f"{path}/{name}")["spec"]:
-            time.sleep(0.05)
+        where = f"{path}/{name}"
+        eventually("the probe is bound", partial(is_bound, plane, where), period=0.005)
         plane.api.call("DELETE", f"{path}/{name}?gracePeriodSeconds=0")
+
+
+def is_bound(plane: ControlPlane, pod: str) -> bool:
+    """Whether the pod of this path has a node."""
+    return "nodeName" in plane.api.get(pod)["spec"]
 
 
 def create_copies(
@@ -148,11 +154,13 @@ def create_copies(
 
 def landings(plane: ControlPlane, namespace: str) -> dict[str, list[str]]:
     """Where the copies of each pod landed, once the scheduler has judged all of them."""
-    while True:
+
+    def judged() -> list[Json]:
         found: list[Json] = plane.api.get(f"/api/v1/namespaces/{namespace}/pods")["items"]
-        if all(_judged(pod) for pod in found):
-            break
-        time.sleep(0.5)
+        return found if all(_judged(pod) for pod in found) else []
+
+    # Each look is a list of hundreds of pods.
+    found = eventually("every pod is judged", judged, period=0.3, budget=120)
     landed: dict[str, list[str]] = {}
     for pod in found:
         where = landed.setdefault(pod["metadata"]["name"].partition("-")[0], [])

@@ -6,15 +6,13 @@ import base64
 import http.client
 import json
 import threading
-import time
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from tests.cluster import etcd
+from tests.eventually import eventually
 from webhook.errors import SandboxError
 from webhook.sandbox.control_plane import ControlPlane
-
-_PATIENCE: Final = 60.0
 
 
 class Births:
@@ -49,12 +47,13 @@ class Births:
     def of(self, prefix: str) -> list[str]:
         """The names of pods that begin so and were created, as often as each was, until now."""
         last = etcd.revision(self._plane)
-        deadline = time.monotonic() + _PATIENCE
-        while self._revision < last:
-            if time.monotonic() > deadline or not self._thread.is_alive():
-                raise SandboxError(f"etcd told of revision {self._revision}, and not of {last}")
-            time.sleep(0.02)
+        eventually(f"etcd tells of revision {last}", lambda: self._told(last))
         return [name for name in self._names if name.startswith(prefix)]
+
+    def _told(self, last: int) -> bool:
+        if not self._thread.is_alive():
+            raise SandboxError(f"etcd told of revision {self._revision}, and not of {last}")
+        return self._revision >= last
 
     def _listen(self) -> None:
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -12,10 +11,10 @@ from tests.bench.arena import administrator
 from tests.chaos import audit
 from tests.chaos.audit import Audited
 from tests.chaos.connection import Pool
-from tests.chaos.load import PATIENCE, Creation, Load
+from tests.chaos.load import Creation, Load
 from tests.chaos.stage import Tally
 from tests.chaos.stored import Store, Stored
-from webhook.errors import SandboxError
+from tests.eventually import eventually
 from webhook.sandbox.control_plane import ControlPlane
 
 CREATIONS: Final = "creations"
@@ -62,23 +61,22 @@ class Ledger:
         self._store.sweep(self.load.settled())
 
     def close(self) -> None:
-        """Count the rest. Raises SandboxError if the audit log lacks what was answered."""
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            self._audited = audit.creations(self._plane, self._namespace)
-            missing = [
-                each.name
-                for each in self.creations
-                if each.status and each.name not in self._audited
-            ]
-            if not missing:
-                break
-            if time.monotonic() > deadline:
-                raise SandboxError(
-                    f"the audit log lacks {len(missing)} creations, such as {missing[0]}"
-                )
-            time.sleep(0.2)
+        """Count the rest. Raises AssertionError if the audit log lacks what was answered."""
+        eventually(
+            "the audit log has every creation that was answered",
+            lambda: not self._missing(),
+            explain=self._missing,
+            # Each look reads the whole log.
+            period=0.2,
+        )
         self._store.sweep(self.load.settled())
+
+    def _missing(self) -> list[str]:
+        """Read the audit log; the creations that were answered and are not in it."""
+        self._audited = audit.creations(self._plane, self._namespace)
+        return [
+            each.name for each in self.creations if each.status and each.name not in self._audited
+        ]
 
     def tally(self) -> Tally:
         """The counts that every scenario has."""

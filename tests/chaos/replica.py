@@ -14,12 +14,11 @@ from typing import Final
 
 from tests.bench.process import resident_mib
 from tests.chaos.wire import PORT
-from webhook.errors import SandboxError
+from tests.eventually import eventually
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.processes import Process
 
 HEALTH_PORT: Final = 8081
-_PATIENCE: Final = 120.0
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ class Replica:
 
     def wait_ready(self) -> float:
         """Wait until it is ready; when it was, by the monotonic clock."""
-        return self._wait("to be ready", lambda: self.ready, lambda: self.process.check())
+        return self._wait("is ready", lambda: self.ready, lambda: self.process.check())
 
     def terminate(self) -> None:
         """Ask it to leave, as a kubelet does."""
@@ -69,7 +68,7 @@ class Replica:
 
     def wait_exit(self) -> int:
         """Wait until it has left; its exit code."""
-        self._wait("to exit", lambda: self.process.exit_code is not None, lambda: None)
+        self._wait("exits", lambda: self.process.exit_code is not None, lambda: None)
         code = self.process.exit_code
         self.plane.stop_component(self.name)
         return code if code is not None else -1
@@ -79,14 +78,13 @@ class Replica:
         return resident_mib(self.process.pid)
 
     def _wait(self, what: str, holds: Callable[[], bool], check: Callable[[], None]) -> float:
-        deadline = time.monotonic() + _PATIENCE
-        while not holds():
+        def so() -> bool:
+            if holds():
+                return True
             check()
-            if time.monotonic() > deadline:
-                raise SandboxError(
-                    f"waited for {self.name} {what}, in vain:\n{self.process.last_words()}"
-                )
-            time.sleep(0.03)
+            return False
+
+        eventually(f"{self.name} {what}", so, explain=self.process.last_words)
         return time.monotonic()
 
 

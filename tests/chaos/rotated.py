@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Final
 
 from tests.chaos.kept import Keeping, kept
 from tests.chaos.ledger import DISAGREEMENTS, FAILED, REFUSED_OTHERS, UNPLACED
 from tests.chaos.stage import Scenario, Stage, Tally, none_of
+from tests.eventually import eventually
 from webhook import names
-from webhook.errors import SandboxError
 
 ROTATIONS: Final = "rotations"
 LEAVES: Final = "leaves made anew"
@@ -21,7 +20,6 @@ ON_THE_WIRE: Final = "seconds from the write to the new leaf at every replica"
 
 # Of so many rotations the last is the authority's.
 _EVERY: Final = 5
-_PATIENCE: Final = 120.0
 
 
 def play(stage: Stage) -> Tally:
@@ -56,10 +54,10 @@ def _leaf(keeping: Keeping, tally: Tally) -> None:
         seen, versions = versions, keeping.versions()
         return versions != seen and keeping.moment().serial != before
 
-    _until("a new leaf", made)
+    eventually("a new leaf", made)
     written = time.monotonic()
     serial = keeping.moment().serial
-    _until("every replica to serve it", lambda: keeping.served(serial))
+    eventually("every replica to serve it", lambda: keeping.served(serial))
     tally.measure(ON_THE_WIRE, time.monotonic() - written)
     tally.count(LEAVES)
 
@@ -82,17 +80,9 @@ def _authority(keeping: Keeping, tally: Tally, *, crashing: bool) -> None:
         versions, now = keeping.versions(), keeping.moment()
         return now.steady and now.signer != before.signer
 
-    _until("a new authority", over)
-    _until("every replica to serve its leaf", lambda: keeping.served(now.serial))
+    eventually("a new authority", over)
+    eventually("every replica to serve its leaf", lambda: keeping.served(now.serial))
     tally.count(AUTHORITIES)
-
-
-def _until(what: str, holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _PATIENCE
-    while not holds():
-        if time.monotonic() > deadline:
-            raise SandboxError(f"waited for {what}, in vain")
-        time.sleep(0.01)
 
 
 def broken(tally: Tally) -> list[str]:

@@ -16,8 +16,8 @@ from tests.chaos.stage import Scenario, Stage, Tally, none_of
 from tests.cluster import etcd
 from tests.cluster.rooms import metric
 from tests.cluster.scenes import run_manifest
+from tests.eventually import eventually
 from webhook import names
-from webhook.errors import SandboxError
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.controller import SandboxController, start_controller
 from webhook.sandbox.nodes import SHIPPED_NODES, read_pools
@@ -36,7 +36,6 @@ _WORKERS: Final = 39
 _CONTROLLERS: Final = ("one", "two")
 # Short, so that a new leader need not be waited for.
 _ELECTION: Final = ("--lease-duration", "3", "--renew-deadline", "2", "--retry-period", "0.3")
-_PATIENCE: Final = 180.0
 
 
 @dataclass
@@ -115,15 +114,12 @@ class _House:
         return f"{path}/{name}" if name else path
 
     def _until(self, what: str, found: Callable[[], Any]) -> Any:
-        deadline = time.monotonic() + _PATIENCE
-        while True:
+        def so() -> Any:
             # The API server may be on its way up.
             with suppress(OSError):
-                if (value := found()) is not None:
-                    return value
-            if time.monotonic() > deadline:
-                raise SandboxError(f"never: {what}")
-            time.sleep(0.05)
+                return found()
+
+        return eventually(what, so, budget=180, period=0.05)
 
 
 def play(stage: Stage) -> Tally:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.eventually import eventually
 from tests.server.serving import get, readiness
 
 Json = dict[str, Any]
@@ -98,10 +99,13 @@ class Served:
 
     def wait_ready(self, *, ready: bool = True) -> Json:
         """Wait until it is ready, or not any more, and return the conditions."""
-        while True:
+
+        def so() -> Json | None:
             status, conditions = self.readiness()
-            if (status == 200) == ready:
-                return conditions
+            return conditions if (status == 200) == ready else None
+
+        what = "it is ready" if ready else "it is not ready any more"
+        return eventually(what, so, explain=self.readiness)
 
     def metrics(self) -> str:
         """The exposition."""

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +22,7 @@ from certs.issue import Names, issue_server
 from certs.pair import Pair
 from tests.admission.reviews import pod, review
 from tests.cli.served import Served, ask, patch_of, pool_in, pool_policy, served
+from tests.eventually import eventually
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.admission.body import MAX_BODY_BYTES
@@ -283,11 +283,13 @@ def test_more_requests_in_flight_than_the_limit_are_told_to_come_again(tmp_path:
             thread = threading.Thread(target=wait_for_answers)
             thread.start()
             other = server.connect()
-            while True:
+
+            def shed_one() -> bool:
                 response, body = ask(other, review())
                 assert (response.status, response.headers["Retry-After"]) == (503, "1")
-                if b"too many requests in flight" in body:
-                    break
+                return b"too many requests in flight" in body
+
+            eventually("one is too many", shed_one, period=0)
             over.set()
             thread.join()
             shed = 'fairlead_admission_requests_total{code="503",result="overloaded"}'
@@ -295,10 +297,19 @@ def test_more_requests_in_flight_than_the_limit_are_told_to_come_again(tmp_path:
             assert b"too many requests in flight" not in ask(other, review())[1]
 
 
+def lets_in(server: Served) -> bool:
+    """Whether it takes connections."""
+    try:
+        socket.create_connection(("127.0.0.1", server.port)).close()
+    except ConnectionError:
+        return False
+    return True
+
+
 def wait_in_flight(server: Served) -> None:
     """Wait until the request that was begun has been taken."""
-    while "fairlead_admission_in_flight 1.0" not in server.metrics():
-        pass
+    one = "fairlead_admission_in_flight 1.0"
+    eventually("the request is in flight", lambda: one in server.metrics())
 
 
 def test_during_the_grace_time_it_answers_and_asks_callers_to_leave(tmp_path: Path) -> None:
@@ -329,13 +340,8 @@ def test_after_the_grace_time_requests_in_flight_are_answered_and_it_ends(tmp_pa
         begin(in_flight, whole)
         wait_in_flight(server)
         server.process.send_signal(signal.SIGTERM)
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", server.port)).close()
-            except ConnectionError:
-                break
-            # A rush of connections may have the place of one whose request is not whole.
-            time.sleep(0.02)
+        # Not in a rush: connections could have the place of one whose request is not whole.
+        eventually("nobody new is let in", lambda: not lets_in(server))
         in_flight.send(whole[-1:])
         answer = in_flight.getresponse()
         assert (pool_in(answer.read()), answer.headers["Connection"]) == ("a", "close")

@@ -19,15 +19,17 @@ def compact(plane: ControlPlane) -> None:
     _call(plane, "/v3/kv/compaction", {"revision": str(revision(plane)), "physical": True})
 
 
-def pods_created(plane: ControlPlane, namespace: str, prefix: str) -> int:
-    """How many pods whose names begin so have ever been created, those gone again included.
+def pods_created(plane: ControlPlane, namespace: str, prefix: str, *, since: int) -> int:
+    """How many pods whose names begin so were created after a revision, also those gone again.
 
-    Whoever asks keeps the history: see KEEP_HISTORY.
+    Whoever asks keeps the history from there: see KEEP_HISTORY.
     """
     last = revision(plane)
     begin = f"/registry/pods/{namespace}/{prefix}".encode()
     # Of everything, since only then does an event tell that the end is reached.
-    watch = {"create_request": {"key": "AA==", "range_end": "AA==", "start_revision": "1"}}
+    watch = {
+        "create_request": {"key": "AA==", "range_end": "AA==", "start_revision": f"{since + 1}"}
+    }
     connection = http.client.HTTPConnection("127.0.0.1", plane.layout.ports["etcd"], timeout=30)
     created = 0
     try:

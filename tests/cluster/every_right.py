@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 
+from tests.cluster.manifests import pod, workload
 from tests.cluster.rooms import Json, Room
 from tests.cluster.scenes import TEMPLATE, Scene, play
 from webhook import names
@@ -14,46 +15,53 @@ _JUDGES = ("validatingwebhookconfiguration", names.WEBHOOK_CONFIGURATION)
 
 def training(room: Room) -> None:
     """A PyTorch run waits for a name, ends, has its other pods deleted, and goes in its time."""
-    room.kubectl("run", "torch-worker-1", "--image=example.invalid/none")
+    room.create(pod("torch-worker-1", labels={}))
     roles = {"master": {}, "worker": {"count": 2}}
     run = play(room, "torch", framework="pytorch", replicas=roles, ttlSecondsAfterFinished=2)
     run.until("a name is taken", lambda: "Pod torch-worker-1" in hindered(run))
-    room.kubectl("delete", "pod", "torch-worker-1")
+    room.delete("pods", "torch-worker-1", now=True)
     run.until_running("master-0", "worker-0", "worker-1")
     run.ends("master-0", 0)
-    until_gone(run)
+    run.until_gone()
 
 
 def message_passing(room: Room) -> None:
     """An MPI run waits for two names that are taken, and has its keys, hostfile and Service."""
-    room.kubectl("create", "configmap", "gang-rendezvous")
-    room.kubectl("create", "service", "clusterip", "gang", "--clusterip=None")
+    room.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gang-rendezvous"}})
+    room.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "gang"},
+            "spec": {"clusterIP": "None", "selector": {"app": "gang"}},
+        }
+    )
     roles = {"launcher": {}, "worker": {"count": 2}}
     run = play(room, "gang", framework="mpi", replicas=roles, ttlSecondsAfterFinished=0)
     run.until("a name is taken", lambda: "ConfigMap gang-rendezvous" in hindered(run))
-    room.kubectl("delete", "configmap", "gang-rendezvous")
+    room.delete("configmaps", "gang-rendezvous")
     run.until("another is too", lambda: "Service gang" in hindered(run))
-    room.kubectl("delete", "service", "gang")
+    room.delete("services", "gang")
     run.until_running("launcher-0", "worker-0", "worker-1")
-    (secret,) = room.kubectl.json("get", "secrets")["items"]
+    (secret,) = room.items("secrets")
     assert secret["type"] == "kubernetes.io/ssh-auth"
     run.ends("launcher-0", 0)
-    until_gone(run)
+    run.until_gone()
 
 
 def notebooks(room: Room) -> None:
     """One waits for its name, rests twice and says so; another grows old."""
     spec: Json = {"kind": "notebook", "ports": [{"port": 8888}]}
-    room.kubectl("create", "deployment", "lab", "--image=example.invalid/none")
+    room.create(workload("Deployment", "lab"))
     lab = play(room, "lab", **spec)
     lab.until("the name is said to be taken", lambda: "Deployment lab" in hindered(lab))
-    room.kubectl("delete", "deployment", "lab")
+    room.delete("deployments", "lab")
     for suspend in (False, True, False, True):
         lab.set(suspend=suspend)
         lab.until_phase("Suspended" if suspend else "Running")
     lab.until("it has said so twice", lambda: 2 in [each["count"] for each in lab.events()])
     old = play(room, "old", **spec, maxAgeSeconds=1, ttlSecondsAfterFinished=2)
-    until_gone(old)
+    old.until_gone()
 
 
 def large(room: Room) -> None:
@@ -65,7 +73,7 @@ def large(room: Room) -> None:
     run.until("no pod can be made", lambda: "activeDeadlineSeconds" in hindered(run))
 
     def opened() -> bool:
-        selector = room.kubectl.json("get", "service", "large")["spec"]["selector"]
+        selector = room.get("services", "large")["spec"]["selector"]
         return names.CLOSED not in selector
 
     run.until("its Service is open", opened)
@@ -103,14 +111,6 @@ def hindered(run: Scene) -> str:
     """Why what the run needs cannot be created."""
     message: str = run.condition("Created").get("message", "")
     return message
-
-
-def until_gone(run: Scene) -> None:
-    """Wait until the Run is deleted, and all that it owned."""
-    run.room.kubectl("wait", "--for=delete", f"run/{run.name}", "--timeout=120s")
-    owned = ("get", "pods,services,configmaps,secrets,deployments", "-l", f"{names.RUN}={run.name}")
-    while run.room.kubectl.json(*owned)["items"]:
-        pass
 
 
 EVERY_RIGHT: Mapping[str, Callable[[Room], None]] = {

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from tests.cluster.rooms import Json
+from tests.eventually import eventually
 from webhook.sandbox.control_plane import ControlPlane
 
-# Seconds; the API server hears of a policy within one or two.
-PATIENCE = 180.0
 _GROUP = "/apis/admissionregistration.k8s.io/v1"
 
 
@@ -23,25 +21,17 @@ def guarded(
     try:
         for document in documents:
             plane.api.create(_collection(document), document)
-        until("the guard is in effect", in_effect)
+        eventually("the guard is in effect", in_effect)
         yield
     finally:
         for document in reversed(documents):
             plane.api.call("DELETE", f"{_collection(document)}/{document['metadata']['name']}")
 
 
-def until(what: str, holds: Callable[[], bool]) -> None:
-    """Wait until it holds."""
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline, f"never: {what}"
-        time.sleep(0.1)
-
-
 def type_warnings(plane: ControlPlane, name: str) -> list[Any]:
     """What the API server found amiss in a policy's expressions, once it has looked at them."""
     path = f"{_GROUP}/validatingadmissionpolicies/{name}"
-    until("types are checked", lambda: "typeChecking" in plane.api.get(path).get("status", {}))
+    eventually("types are checked", lambda: "typeChecking" in plane.api.get(path).get("status", {}))
     found: list[Any] = plane.api.get(path)["status"]["typeChecking"].get("expressionWarnings", [])
     return found
 

@@ -51,6 +51,11 @@ class Installed:
         (container,) = deployment["spec"]["template"]["spec"]["containers"]
         return list(container["args"])
 
+    @property
+    def home(self) -> Room:
+        """The namespace that Fairlead is installed in."""
+        return Room(self.plane, self.kubectl, names.NAMESPACE)
+
     def room(self, name: str) -> Room:
         """A new namespace."""
         self.plane.create_namespace(name)

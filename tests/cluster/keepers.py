@@ -17,6 +17,7 @@ from certs.issue import service_names
 from certs.kept import Authority, Serving
 from certs.rotation import Terms
 from tests.cluster.rooms import Json
+from tests.eventually import eventually_async
 from webhook import names
 from webhook.controller.certificates.carry_out import Writes
 from webhook.controller.certificates.endpoints import Address
@@ -231,14 +232,18 @@ class Site:
 
     async def nobody_is_refused(self, client: Client) -> None:
         """Every bundle that is published vouches for what every replica serves, and will serve."""
-        while True:
+
+        async def together() -> tuple[Json, set[bytes], list[Json]] | None:
             before = await client.get(self.place.path)
             served = set(self.served.values())
             secrets = await client.list(self.installation.secrets, lambda each: each)
             # Else another keeper wrote meanwhile, and these were not there together.
-            if await client.get(self.place.path) == before:
-                break
-        for each in secrets.items:
+            same = await client.get(self.place.path) == before
+            return (before, served, list(secrets.items)) if same else None
+
+        what = "nobody writes meanwhile"
+        before, served, secrets = await eventually_async(what, together, period=0)
+        for each in secrets:
             serving = Serving.read(data_of(each))
             if each["metadata"]["name"] == self.installation.serving and serving:
                 served.add(serving.leaf.certificate)

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 from tests.cluster.installed import Installed
+from tests.eventually import eventually
 from webhook import names
 
 # API group, resource with subresource, verb, and the name that it is granted for; else empty.
 Right = tuple[str, str, str, str]
-# Seconds; for the audit log, which is written a moment later, and for a step that is due.
-PATIENCE = 180.0
 
 
 def granted(installed: Installed, account: str) -> set[Right]:
     """What the roles that are bound to an account allow, for each name that they give."""
     found: set[Right] = set()
-    for kind in ("rolebinding", "clusterrolebinding"):
-        for binding in installed.kubectl.json("get", kind)["items"]:
+    for kind in ("rolebindings", "clusterrolebindings"):
+        for binding in installed.home.items(kind):
             subjects = [
                 (each.get("namespace"), each["name"]) for each in binding.get("subjects") or ()
             ]
             if (names.NAMESPACE, account) not in subjects:
                 continue
             role = binding["roleRef"]
-            rules = installed.kubectl.json("get", role["kind"], role["name"])["rules"]
+            rules = installed.home.get(f"{role['kind'].lower()}s", role["name"])["rules"]
             found |= {
                 (group, resource, verb, name)
                 for rule in rules
@@ -39,11 +37,19 @@ def granted(installed: Installed, account: str) -> set[Right]:
 
 def used(installed: Installed, account: str, wanted: set[Right]) -> set[Right]:
     """The rights that an account has made use of, once they are those `wanted`, or too late."""
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        found = {right for right, _ in _requests(installed, account, wanted)}
-        if found == wanted or time.monotonic() > deadline:
-            return found
+
+    def so_far() -> set[Right]:
+        return {right for right, _ in _requests(installed, account, wanted)}
+
+    def explain() -> str:
+        found = so_far()
+        return f"not used: {sorted(wanted - found)}; not granted: {sorted(found - wanted)}"
+
+    # The audit log is written a moment later, and some steps are due after seconds.
+    eventually(
+        f"{account} has used its rights", lambda: so_far() == wanted, explain=explain, budget=180
+    )
+    return so_far()
 
 
 def refused(installed: Installed, account: str) -> set[Right]:

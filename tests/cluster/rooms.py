@@ -7,9 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
+from tests.cluster.paths import home, path
+from tests.eventually import eventually
 from tests.server.serving import get, readiness
 from webhook import names
+from webhook.errors import SandboxError
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.webhook import Webhook
@@ -17,6 +21,8 @@ from webhook.sandbox.webhook import Webhook
 Json = dict[str, Any]
 # Whom the sandbox's kubeconfig speaks for: the tests, and the controllers that they start.
 ADMINISTRATOR = "fairlead-admin"
+# Seconds between two looks that cost the API server a list.
+LOOK = 0.05
 NewNamespace = Callable[[Mapping[str, str]], "Room"]
 
 
@@ -53,22 +59,59 @@ class Room:
     kubectl: Kubectl
     name: str
 
-    def create(self, manifest: Json, *options: str) -> Json:
-        """`kubectl create` the object; it comes back as the API server has stored it."""
-        created: Json = self.kubectl.json("create", "-f", "-", *options, stdin=json.dumps(manifest))
+    def path(self, resource: str, name: str = "") -> str:
+        """Where the API server has what is in this namespace: `pods`, or one of them."""
+        return path(resource, name, namespace=self.name)
+
+    def get(self, resource: str, name: str) -> Json:
+        """One object. Raises SandboxError if it is not there."""
+        found: Json | None = self.find(resource, name)
+        if found is None:
+            raise SandboxError(f"there is no {resource}/{name} in {self.name}")
+        return found
+
+    def find(self, resource: str, name: str) -> Json | None:
+        """One object, or None."""
+        found: Json | None = self.plane.api.get(self.path(resource, name))
+        return found
+
+    def items(self, resource: str, selector: str = "") -> list[Json]:
+        """All objects of a resource, or those that a label selector finds."""
+        query = f"?{urlencode({'labelSelector': selector})}" if selector else ""
+        items: list[Json] = self.plane.api.get(self.path(resource) + query)["items"]
+        return items
+
+    def create(self, manifest: Json, *, dry_run: bool = False) -> Json:
+        """Create the object, as strictly as kubectl does; it comes back as it is stored."""
+        query = "?fieldValidation=Strict" + ("&dryRun=All" if dry_run else "")
+        created: Json = self.plane.api.create(home(manifest, self.name) + query, manifest)
         return created
+
+    def patch(self, resource: str, name: str, body: Json) -> Json:
+        """Merge this into an object, or into its status: `patch("pods", "p/status", …)`."""
+        changed: Json = self.plane.api.patch(self.path(resource, name), body)
+        return changed
+
+    def delete(self, resource: str, name: str, *, now: bool = False) -> None:
+        """Delete an object without waiting until it is gone; `now`: without a grace period."""
+        query = "?gracePeriodSeconds=0" if now else ""
+        self.plane.api.delete(self.path(resource, name) + query)
 
     def pods(self) -> list[Json]:
         """The pods in the namespace."""
-        items: list[Json] = self.kubectl.json("get", "pods")["items"]
-        return items
+        return self.items("pods")
 
     def wait_for_pods(self, count: int) -> list[Json]:
         """Wait until there are so many pods, all of them bound to nodes, and return them."""
-        while True:
+
+        def bound() -> list[Json]:
             found = self.pods()
-            if len(found) == count and all("nodeName" in seen["spec"] for seen in found):
-                return found
+            whole = len(found) == count and all("nodeName" in seen["spec"] for seen in found)
+            return found if whole else []
+
+        return eventually(
+            f"{count} pods are bound in {self.name}", bound, explain=self.pods, period=LOOK
+        )
 
     def audited(self, pod: str) -> list[Json]:
         """What the API server's audit log holds of creations of this pod: the annotations."""

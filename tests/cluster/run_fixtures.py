@@ -6,27 +6,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
 from tests.cluster.rooms import Room
+from tests.cluster.scenes import ALONE, SOON, StartInRoom
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.controller import SandboxController, start_controller
 from webhook.sandbox.kubectl import Kubectl
-from webhook.sandbox.run_api import install_run_api
 
 
 @pytest.fixture(scope="session")
 def run_api(control_plane: ControlPlane) -> ControlPlane:
-    """The shared control plane, once it serves Runs."""
-    install_run_api(control_plane.api)
+    """The shared control plane, which serves Runs."""
     return control_plane
 
 
 @pytest.fixture(scope="module")
 def controller(run_api: ControlPlane) -> Iterator[SandboxController]:
     """The controller beside the shared control plane, as long as the module's tests run."""
-    controller = start_controller(run_api, options=("--no-leader-election",))
+    controller = start_controller(run_api, options=(*ALONE, *SOON))
     yield controller
     run_api.stop_component(controller.name)
 
@@ -40,3 +40,27 @@ def run_room(
 ) -> Room:
     """A namespace of the test's own in which Runs become pods."""
     return Room(run_api, cluster_kubectl.within(namespace), namespace)
+
+
+@pytest.fixture
+def bare_room(run_api: ControlPlane, cluster_kubectl: Kubectl, namespace: str) -> Room:
+    """A namespace of the test's own for which no controller runs yet."""
+    return Room(run_api, cluster_kubectl.within(namespace), namespace)
+
+
+@pytest.fixture
+def start_in_room(bare_room: Room) -> Iterator[StartInRoom]:
+    """Starts controllers for that namespace; all of them are gone after the test."""
+    started: list[str] = []
+
+    def begin(name: str, *options: str) -> SandboxController:
+        where = ("--namespace", bare_room.name)
+        controller = start_controller(bare_room.plane, name=name, options=(*where, *SOON, *options))
+        started.append(name)
+        return controller
+
+    yield begin
+    for name in started:
+        # Some were killed by their test.
+        with suppress(KeyError):
+            bare_room.plane.stop_component(name)

@@ -10,15 +10,26 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from tests.cluster.rooms import Json, Room
+from tests.cluster.rooms import LOOK, Json, Room
+from tests.eventually import BUDGET, eventually
 from webhook import names
+from webhook.sandbox.controller import SandboxController
 
 CONTAINER: Json = {"name": "main", "image": "example.invalid/none"}
 TEMPLATE: Json = {"spec": {"containers": [CONTAINER]}}
-# Seconds; far above what anything takes, backoffs of 10 s included.
-PATIENCE = 120.0
+# Options of controllers that tests start.
+ALONE = ("--no-leader-election",)
+# The first restart waits 10 s by default.
+SOON = ("--restart-backoff-first", "0.5")
+
+
+class StartInRoom(Protocol):
+    """What the fixture `start_in_room` gives."""
+
+    def __call__(self, name: str, *options: str) -> SandboxController:
+        """Start a controller of this name for the room alone. Restarts do not wait for long."""
 
 
 def run_manifest(name: str, **spec: Any) -> Json:
@@ -40,8 +51,7 @@ class Scene:
 
     def run(self) -> Json:
         """The Run as the API server has it."""
-        seen: Json = self.room.kubectl.json("get", "run", self.name)
-        return seen
+        return self.room.get(names.RUNS, self.name)
 
     @property
     def status(self) -> Json:
@@ -61,7 +71,7 @@ class Scene:
 
     def pods(self) -> dict[str, Json]:
         """Its pods by what comes after the run's name: worker-2."""
-        listed = self.room.kubectl.json("get", "pods", "-l", f"{names.RUN}={self.name}")["items"]
+        listed = self.room.items("pods", f"{names.RUN}={self.name}")
         return {each["metadata"]["name"].removeprefix(f"{self.name}-"): each for each in listed}
 
     def live(self) -> dict[str, Json]:
@@ -73,17 +83,17 @@ class Scene:
             and "deletionTimestamp" not in each["metadata"]
         }
 
-    def until(self, what: str, holds: Callable[[], object]) -> None:
+    def until(self, what: str, holds: Callable[[], object], *, budget: float = BUDGET) -> None:
         """Wait until it holds. Fails with the run's status and pods if it never does."""
-        deadline = time.monotonic() + PATIENCE
-        while not holds():
-            if time.monotonic() > deadline:
-                pods = {
-                    name: (each["status"].get("phase"), each["metadata"].get("deletionTimestamp"))
-                    for name, each in self.pods().items()
-                }
-                raise AssertionError(f"never: {what}\n{json.dumps(self.status, indent=1)}\n{pods}")
-            time.sleep(0.1)
+
+        def explain() -> str:
+            pods = {
+                name: (each["status"].get("phase"), each["metadata"].get("deletionTimestamp"))
+                for name, each in self.pods().items()
+            }
+            return f"{json.dumps(self.status, indent=1)}\n{pods}"
+
+        eventually(what, holds, explain=explain, budget=budget, period=LOOK)
 
     def until_phase(self, *phases: str) -> Json:
         """Wait until the run is in one of these phases; its status then."""
@@ -103,7 +113,26 @@ class Scene:
         self.until(f"{sorted(wanted)} run", there)
         return self.live()
 
-    def until_replaced(self, replica: str, pod: Json) -> Json:
+    def until_whole(self, count: int) -> None:
+        """Wait until the run is Running with so many replicas, each of them there once."""
+
+        def whole() -> bool:
+            status = self.status
+            return (
+                status.get("phase") == "Running"
+                and status.get("replicasReady") == f"{count}/{count}"
+                and len(self.live()) == count
+            )
+
+        self.until(f"{count} replicas run", whole)
+        replicas = [
+            (labels[names.ROLE], labels[names.REPLICA_INDEX])
+            for each in self.pods().values()
+            for labels in [each["metadata"]["labels"]]
+        ]
+        assert len(replicas) == len(set(replicas)) == count
+
+    def until_replaced(self, replica: str, pod: Json, *, budget: float = BUDGET) -> Json:
         """Wait until another pod runs under this one's name; it comes back."""
 
         def there() -> bool:
@@ -114,7 +143,7 @@ class Scene:
                 and seen["status"]["phase"] == "Running"
             )
 
-        self.until(f"{replica} is replaced", there)
+        self.until(f"{replica} is replaced", there, budget=budget)
         return self.pods()[replica]
 
     def ends(
@@ -137,23 +166,32 @@ class Scene:
 
     def patch_status(self, replica: str, status: Mapping[str, Any]) -> None:
         """Merge this into the pod's status, as its kubelet would."""
-        self.room.kubectl(
-            *("patch", "pod", f"{self.name}-{replica}", "--subresource=status", "--type=merge"),
-            *("-p", json.dumps({"status": status})),
-        )
+        self.room.patch("pods", f"{self.name}-{replica}/status", {"status": dict(status)})
 
     def set(self, **spec: Any) -> None:
         """Change the run's spec."""
-        patch = json.dumps({"spec": spec})
-        self.room.kubectl("patch", "run", self.name, "--type=merge", "-p", patch)
+        self.room.patch(names.RUNS, self.name, {"spec": spec})
+
+    def until_gone(self) -> None:
+        """Wait until the Run is deleted, and all that was made for it."""
+        gone = "the Run is gone"
+        eventually(gone, lambda: not self.room.find(names.RUNS, self.name), period=LOOK)
+        mine = f"{names.RUN}={self.name}"
+        owned = ("pods", "services", "configmaps", "secrets", "deployments")
+
+        def left() -> list[str]:
+            return [kind for kind in owned if self.room.items(kind, mine)]
+
+        eventually("nothing is left of it", lambda: not left(), explain=left, period=LOOK)
 
     def events(self) -> list[Json]:
         """The Events of the Run itself, in no order."""
-        listed = self.room.kubectl.json("get", "events")["items"]
-        found: list[Json] = [
-            each for each in listed if each["involvedObject"]["kind"] == names.RUN_KIND
+        return [
+            each
+            for each in self.room.items("events")
+            if each["involvedObject"]["kind"] == names.RUN_KIND
+            and each["involvedObject"]["name"] == self.name
         ]
-        return [each for each in found if each["involvedObject"]["name"] == self.name]
 
 
 def play(room: Room, name: str, **spec: Any) -> Scene:

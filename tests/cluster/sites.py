@@ -18,6 +18,8 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
+from tests.cluster.paths import path
+from tests.eventually import eventually
 from webhook.cli import fairlead
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
@@ -84,28 +86,26 @@ class Site:
 
     def configuration(self, kind: str = "mutatingwebhookconfiguration") -> Json:
         """The webhook configuration as the API server has it."""
-        found: Json = self.kubectl.json("get", kind, "fairlead")
+        found: Json = self.plane.api.get(path(f"{kind}s", "fairlead"))
         return found
 
     def create_pod(self, name: str, namespace: str = "default", **labels: str) -> Json:
-        """`kubectl create` a pod with labels of ours, and give it as it is stored."""
-        kubectl = self.kubectl.within(namespace)
-        created: Json = kubectl.json("create", "-f", "-", stdin=json.dumps(_pod(name, labels)))
+        """Create a pod with labels of ours, and give it as it is stored."""
+        created: Json = self.plane.api.create(path("pods", namespace=namespace), _pod(name, labels))
         return created
 
     def bring_policy(self) -> None:
         """`kubectl apply` the policy above, and wait until pods are placed by it."""
         self.kubectl("apply", "-f", "-", stdin=POLICIES)
-        end = time.monotonic() + 180
-        while self.dry_run(run="r")["spec"].get("nodeSelector") != {"pool": "a"}:
-            assert time.monotonic() < end
-            time.sleep(0.05)
+        eventually(
+            "pods are placed by it",
+            lambda: self.dry_run(run="r")["spec"].get("nodeSelector") == {"pool": "a"},
+        )
 
     def dry_run(self, **labels: str) -> Json:
         """What would become of a pod with labels of ours."""
-        created: Json = self.kubectl.json(
-            "create", "--dry-run=server", "-f", "-", stdin=json.dumps(_pod("dry", labels))
-        )
+        where = path("pods", namespace="default")
+        created: Json = self.plane.api.create(f"{where}?dryRun=All", _pod("dry", labels))
         return created
 
     def start_webhook(self) -> None:

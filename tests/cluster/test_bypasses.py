@@ -183,7 +183,7 @@ def test_a_binding(room: Room) -> None:
         assert "forbidden" in done.stderr.lower()
     # The right to bind is the right to put any pod anywhere: no admission of pods is asked.
     room.plane.api.create(f"{path}/pods/waits/binding", binding)
-    seen = room.kubectl.json("get", "pod", "waits")
+    seen = room.get("pods", "waits")
     assert seen["spec"]["nodeName"] == node["name"]
     assert_placed(seen)
 
@@ -213,7 +213,7 @@ def test_tolerations_added_later(room: Room) -> None:
     # Without it Kubernetes lets the author add it.
     while room.kubectl.run(*patch).returncode:
         pass
-    seen = room.kubectl.json("get", "pod", "waits")
+    seen = room.get("pods", "waits")
     assert SPOT_TAINT in seen["spec"]["tolerations"]
     assert required_terms(seen) == [[OFF_SPOT]]
 
@@ -249,7 +249,7 @@ def test_a_label_added_later(room: Room) -> None:
     """The pod stays as it was made: no mark makes a placed pod of it, and it has no stamp."""
     created(room, pod("late", labels={}, tolerations=[SPOT_TAINT]))
     room.kubectl("label", "pod", "late", f"{names.RUN}=r", *AUTHOR)
-    seen = room.kubectl.json("get", "pod", "late")
+    seen = room.get("pods", "late")
     assert seen["metadata"]["labels"][names.RUN] == "r"
     assert not is_stamped(seen)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import json
 import sys
-import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from certs.pair import Pair
 from tests.cluster.manifests import pod
 from tests.cluster.rooms import is_stamped
 from tests.control_planes import StartControlPlane
+from tests.eventually import eventually
 from tests.server.clients import client
 from tests.server.serving import readiness
 from webhook.sandbox.control_plane import ControlPlane, Settings
@@ -61,10 +62,12 @@ class Guarded:
     def created(self, namespace: str) -> tuple[int, dict[str, Any]]:
         """What comes of a pod of a run there, once the API server knows of the webhook."""
         path = f"/api/v1/namespaces/{namespace}/pods"
-        while True:
+
+        def asked() -> tuple[int, dict[str, Any]] | None:
             status, answer = self.plane.api.call("POST", path, pod(f"p-{uuid.uuid4().hex}"))
-            if status != 201 or is_stamped(answer):
-                return status, answer
+            return (status, answer) if status != 201 or is_stamped(answer) else None
+
+        return eventually("the webhook is asked", asked)
 
 
 def admission_configuration(folder: Path, port: int) -> Path:
@@ -129,17 +132,19 @@ def guarded(start_control_plane: StartControlPlane, tmp_path: Path) -> Iterator[
         ],
     )
     try:
-        while not authority.exists():
-            time.sleep(0.05)
-        while True:
-            try:
-                if readiness(ports["health"])[0] == 200:
-                    break
-            except OSError:
-                time.sleep(0.05)
+        eventually("the webhook has its certificate", authority.exists)
+        eventually("the webhook is ready", partial(is_ready, ports["health"]))
         yield Guarded(plane, ports["https"], ports["health"], authority)
     finally:
         plane.stop_component("guarded")
+
+
+def is_ready(health_port: int) -> bool:
+    """Whether it says so; False while nobody answers."""
+    try:
+        return readiness(health_port)[0] == 200
+    except OSError:
+        return False
 
 
 def test_only_the_caller_with_the_right_certificate_is_answered(guarded: Guarded) -> None:

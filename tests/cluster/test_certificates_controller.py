@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from tests.cluster.keepers import Site
 from tests.cluster.rooms import Json, metric
+from tests.eventually import eventually
 from tests.server.serving import readiness
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
@@ -65,14 +65,6 @@ def launch(site: Site, kubectl: Kubectl, tmp_path: Path) -> Iterator[Callable[..
             site.plane.stop_component(name)
 
 
-def until(what: str, condition: Callable[[], bool]) -> None:
-    """Wait for it, as long as a busy machine may take."""
-    deadline = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
-
-
 def said(controller: SandboxController) -> Json:
     """What /readyz says of certificates; nothing while nobody listens."""
     with suppress(OSError):
@@ -92,22 +84,22 @@ def test_a_wiped_bundle_and_a_deleted_secret_are_seen_at_once(
 ) -> None:
     """By a watch: nothing else would look for a minute."""
     controller = launch("keeper", "--no-leader-election")
-    until("certificates are there", lambda: is_steady(controller))
+    eventually("certificates are there", lambda: is_steady(controller))
     site.is_sound()
     bundle = site.published()
     looks = metric(controller.health_port, "fairlead_api_requests_total", verb="GET")
     site.wipe()
-    until("the bundle is back", lambda: site.published() == bundle)
+    eventually("the bundle is back", lambda: site.published() == bundle)
     site.delete(site.installation.serving)
-    until("the leaf is back", lambda: site.serving() is not None)
-    until("nothing is due", lambda: is_steady(controller))
+    eventually("the leaf is back", lambda: site.serving() is not None)
+    eventually("nothing is due", lambda: is_steady(controller))
     assert metric(controller.health_port, "fairlead_api_requests_total", verb="GET") > looks
 
 
 def test_what_it_keeps_is_measured(site: Site, launch: Callable[..., SandboxController]) -> None:
     """Expiry times, the phase, what was written."""
     controller = launch("keeper", "--no-leader-election")
-    until("certificates are there", lambda: is_steady(controller))
+    eventually("certificates are there", lambda: is_steady(controller))
     port = controller.health_port
     authority, serving = site.authority(), site.serving()
     assert authority
@@ -130,13 +122,13 @@ def test_it_goes_on_where_a_killed_leader_was(
     election = ("--lease-duration", "9", "--renew-deadline", "7", "--retry-period", "0.3")
     slow = (*election, "--certificate-settle", "600")
     first = launch("first", *slow)
-    until("the first keeps them", lambda: is_steady(first))
+    eventually("the first keeps them", lambda: is_steady(first))
     second = launch("second", *election)
-    until("the second follows", lambda: said(second)["reason"] == "kept by whoever leads")
+    eventually("the second follows", lambda: said(second)["reason"] == "kept by whoever leads")
     site.ask_to_rotate(site.installation.authority)
-    until("it waits for clients", lambda: "published: every client" in said(first)["reason"])
+    eventually("it waits for clients", lambda: "published: every client" in said(first)["reason"])
     site.plane.stop_component(first.name)
-    until("the second is through", lambda: is_steady(second))
+    eventually("the second is through", lambda: is_steady(second))
     site.is_sound()
 
 
@@ -151,7 +143,7 @@ def test_without_rights_it_says_which_is_missing(
             reason = said(controller)["reason"]
             return f'cannot {verb} resource "{resource}"' in reason and "Roles" in reason
 
-        until(f"it says that it may not {verb} {resource}", tells)
+        eventually(f"it says that it may not {verb} {resource}", tells)
         assert not said(controller)["ready"]
 
     lacks("get", "mutatingwebhookconfigurations")
@@ -174,7 +166,7 @@ def test_without_rights_it_says_which_is_missing(
     grant_cluster(site, {**configurations, "verbs": ["patch"]}, "publish")
     lacks("update", "secrets")
     grant(kubectl, "writes", {**named, "verbs": ["update"]})
-    until("certificates are there", lambda: is_steady(controller))
+    eventually("certificates are there", lambda: is_steady(controller))
     site.is_sound()
     assert said(controller)["ready"]
 
@@ -184,11 +176,11 @@ def test_nothing_that_it_logs_is_a_key(
 ) -> None:
     """From the first start to the end of a rotation, with everything logged."""
     controller = launch("keeper", "--no-leader-election", "--log-level", "debug")
-    until("certificates are there", lambda: is_steady(controller))
+    eventually("certificates are there", lambda: is_steady(controller))
     keys = [pair.private_key for pair in pairs(site)]
     site.ask_to_rotate(site.installation.authority)
-    until("it is on its way", lambda: not is_steady(controller))
-    until("it is over", lambda: is_steady(controller))
+    eventually("it is on its way", lambda: not is_steady(controller))
+    eventually("it is over", lambda: is_steady(controller))
     keys += [pair.private_key for pair in pairs(site)]
     assert len(set(keys)) == 4
     log = controller.process.log.read_text()

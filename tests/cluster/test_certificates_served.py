@@ -21,6 +21,7 @@ from prometheus_client import CollectorRegistry
 from certs.issue import service_names
 from certs.rotation import Terms
 from tests.cluster.keepers import REPLICAS, Site
+from tests.eventually import eventually
 from webhook.controller.certificates.endpoints import Address
 from webhook.controller.certificates.keeper import Keeper
 from webhook.controller.certificates.metrics import CertificateMetrics
@@ -142,11 +143,9 @@ def keeper_of(site: Site, ports: list[int], client: Client) -> Keeper:
     )
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    """Let the keeper go on until this holds."""
-    async with asyncio.timeout(120):
-        while not await asyncio.to_thread(condition):  # noqa: ASYNC110 (nobody tells)
-            await asyncio.sleep(0.05)
+async def keeps_until(what: str, condition: Callable[[], bool]) -> None:
+    """Let the keeper go on until this holds, for which the API server is asked."""
+    await asyncio.to_thread(eventually, what, condition, period=0.05)
 
 
 async def rotations(site: Site, ports: list[int]) -> None:
@@ -154,11 +153,11 @@ async def rotations(site: Site, ports: list[int]) -> None:
     async with connect(site.plane.kubeconfig) as client:
         keeper = keeper_of(site, ports, client)
         keeping = asyncio.create_task(keeper.lead())
-        await until(lambda: keeper.reason.startswith("steady: nothing"))
+        await keeps_until("nothing is due", lambda: keeper.reason.startswith("steady: nothing"))
         for name in (site.installation.authority, site.installation.serving) * 2:
             before = (site.authority(), site.serving())
             site.ask_to_rotate(name)
-            await until(partial(rotated, site, name, before, keeper))
+            await keeps_until(f"{name} is new", partial(rotated, site, name, before, keeper))
             site.is_sound()
         keeping.cancel()
         with suppress(asyncio.CancelledError):

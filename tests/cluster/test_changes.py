@@ -11,7 +11,8 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from tests.cluster.manifests import pod
-from tests.cluster.rooms import NewNamespace, Room, Running, stamp
+from tests.cluster.rooms import Json, NewNamespace, Room, Running, stamp
+from tests.eventually import eventually
 from tests.server.serving import running as serving
 from webhook import names
 from webhook.admission import body, review
@@ -35,7 +36,7 @@ POOL = {"cloud.google.com/gke-nodepool": "on-demand"}
 
 def placed(room: Room) -> bool:
     """Whether a pod that is created now is placed by the policy."""
-    shown = room.create(pod("probe"), "--dry-run=server")
+    shown = room.create(pod("probe"), dry_run=True)
     assert (shown["spec"].get("nodeSelector") == POOL) == ("batch" in stamp(shown)["policies"])
     return "batch" in stamp(shown)["policies"]
 
@@ -48,11 +49,9 @@ def test_labels_of_a_namespace_that_change_count_at_once(
     assert not placed(room)
     for change, expected in (("tier=batch", True), ("tier=web", False), ("tier=batch", True)):
         cluster_kubectl("label", "--overwrite", "namespace", room.name, change)
-        while placed(room) != expected:
-            pass
+        eventually(f"{change} counts", lambda: placed(room) == expected)  # noqa: B023
     cluster_kubectl("label", "namespace", room.name, "tier-")
-    while placed(room):
-        pass
+    eventually("the label counts no more", lambda: not placed(room))
 
 
 def test_a_pod_in_a_namespace_made_an_instant_ago_is_placed_by_its_labels(
@@ -112,8 +111,12 @@ def test_a_webhook_that_comes_after_us_makes_no_second_patch_of_ours(
     """We are called again, since it changed the pod, and there is nothing left for us to do."""
     room = new_namespace({"tier": "batch"})
     # The API server takes a moment to hear of the other webhook.
-    while "sidecar" not in room.create(pod("probe"), "--dry-run=server")["metadata"]["labels"]:
-        pass
+
+    def labels() -> Json:
+        found: Json = room.create(pod("probe"), dry_run=True)["metadata"]["labels"]
+        return found
+
+    eventually("the other webhook is asked", lambda: "sidecar" in labels())
 
     def counted(result: str) -> float:
         return running.metric("fairlead_decisions_total", result=result, policy="batch")

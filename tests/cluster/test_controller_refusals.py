@@ -94,9 +94,9 @@ def test_a_foreign_pod_with_a_replicas_name_is_waited_for_and_said(run_room: Roo
     assert "taken-worker-1" in message
     assert "not this run's, but nobody's" in message
     scene.until("the others run", lambda: len(scene.live()) == 3)
-    seen = run_room.kubectl.json("get", "pod", "taken-worker-1")
+    seen = run_room.get("pods", "taken-worker-1")
     assert seen["metadata"]["uid"] == foreign["metadata"]["uid"]
-    run_room.kubectl("delete", "pod", "taken-worker-1", "--wait=false")
+    run_room.delete("pods", "taken-worker-1")
     scene.until_running(*FOUR)
     scene.until("Created", lambda: scene.condition("Created")["status"] == "True")
     assert nothing_counted(scene)

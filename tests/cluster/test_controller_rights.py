@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from tests.cluster.rooms import Json, Room
-from tests.cluster.scenes import play
+from tests.cluster.scenes import SOON, play
 from tests.server.serving import readiness
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
@@ -64,7 +64,7 @@ def launch(room: Room, tmp_path: Path) -> Iterator[Callable[[], SandboxControlle
         token = room.kubectl("create", "token", ACCOUNT).strip()
         config["users"][0]["user"] = {"token": token}
         kubeconfig.write_text(json.dumps(config))
-        options = ("--namespace", room.name)
+        options = ("--namespace", room.name, *SOON)
         return launch_controller(room.plane, name=name, kubeconfig=kubeconfig, options=options)
 
     yield begin
@@ -123,7 +123,7 @@ def test_these_rights_are_enough(room: Room, launch: Callable[[], SandboxControl
     notebook.until_phase("Running")
     notebook.set(suspend=True)
     notebook.until_phase("Suspended")
-    notebook.until("the mpi run is gone", lambda: "mpi" not in room.kubectl("get", "runs"))
+    notebook.until("the mpi run is gone", lambda: not room.find(names.RUNS, "mpi"))
     log = controller.process.log.read_text()
     assert "Forbidden" not in log
     assert {event["reason"] for event in notebook.events()} >= {"Begun", "Running", "Suspended"}

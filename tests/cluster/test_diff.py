@@ -127,7 +127,7 @@ def test_live_pods_and_workloads_are_decided_on_under_both_sets(room: Room, fold
     }
     assert (found["pods"]["total"], found["pods"]["live"]) == (8, 3)
     assert (found["pods"]["moved"], found["pods"]["unplaceable"]) == (5, 2)
-    assert found["nodes"] == len(room.kubectl.json("get", "nodes")["items"])
+    assert found["nodes"] == len(room.items("nodes"))
     (moved,) = (each for each in found["changes"] if each["count"] >= 2)
     assert moved["new"]["nodes"] < found["nodes"]
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import yaml
 from tests.cluster.manifests import pod
 from tests.cluster.rooms import is_stamped, metric
 from tests.cluster.sites import NAMESPACE, Site, build
+from tests.eventually import eventually
 from webhook import names
 from webhook.errors import InstallationError
 from webhook.installation.choices import Choices, adapted
@@ -22,7 +22,7 @@ from webhook.installation.overlays import objects_of
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.controller import start_controller
 from webhook.sandbox.kubectl import Kubectl
-from webhook.sandbox.run_api import install_policy_api, install_run_api
+from webhook.sandbox.run_api import DEFINITIONS
 
 Json = dict[str, Any]
 CONFIGURATION = ("mutatingwebhookconfiguration", "fairlead")
@@ -35,15 +35,16 @@ def site(
 ) -> Iterator[Site]:
     """A cluster without nodes, with a webhook and a controller that leads."""
     folder = tmp_path_factory.mktemp("disable")
-    with ControlPlane(folder / "cluster", binaries, Settings(components=COMPONENTS)) as plane:
+    settings = Settings(components=COMPONENTS, definitions=DEFINITIONS)
+    with ControlPlane(folder / "cluster", binaries, settings) as plane:
         plane.create_namespace(NAMESPACE)
-        install_run_api(plane.api)
-        install_policy_api(plane.api)
         site = build(plane, Kubectl(kubectl_path, plane.kubeconfig), folder)
         lease = ("--lease-namespace", NAMESPACE)
         begun = start_controller(plane, options=(*lease, "--webhook-configuration", "fairlead"))
         # It is ready before it leads.
-        eventually(lambda: metric(begun.health_port, "fairlead_leader") == 1)
+        eventually(
+            "the controller leads", lambda: metric(begun.health_port, "fairlead_leader") == 1
+        )
         yield site
 
 
@@ -52,7 +53,7 @@ def enabled(site: Site) -> Site:
     """With the webhook configuration of the default overlay, applied as by `kubectl apply -k`."""
     site.kubectl("delete", *CONFIGURATION, "--ignore-not-found")
     apply(site, "default")
-    eventually(lambda: placed(site))
+    eventually("pods are placed", lambda: placed(site))
     return site
 
 
@@ -84,14 +85,6 @@ def said(site: Site) -> Json:
     return {key: value for key, value in found.items() if key.startswith("fairlead.dev/disabled")}
 
 
-def eventually(holds: Callable[[], object]) -> None:
-    """Wait for it."""
-    end = time.monotonic() + 120
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.1)
-
-
 def disabled(site: Site, span: str) -> Json:
     """`fairlead disable`, as a program reads it."""
     done = site.run("disable", "--for", span, "-o", "json")
@@ -107,14 +100,14 @@ def test_pods_are_sent_no_more_and_then_again(enabled: Site) -> None:
     assert told["leader"]
     served = datetime.fromisoformat(told["serverTime"])
     assert abs(datetime.now(UTC) - served) < timedelta(minutes=5)
-    eventually(lambda: not placed(enabled))
+    eventually("pods are placed no more", lambda: not placed(enabled))
     silent = [{key: each[key] for key in each if key != "rules"} for each in before]
     after = enabled.configuration()["webhooks"]
     assert [{key: each[key] for key in each if key != "rules"} for each in after] == silent
     assert json.loads(enabled.run("enable", "-o", "json").stdout)["wasDisabled"]
     assert enabled.configuration()["webhooks"] == before
     assert said(enabled) == {}
-    eventually(lambda: placed(enabled))
+    eventually("pods are placed", lambda: placed(enabled))
     assert enabled.run("enable").stdout == "it was enabled already: nothing to do\n"
 
 
@@ -123,9 +116,9 @@ def test_the_controller_puts_the_rules_back_when_the_time_is_over(enabled: Site)
     before = enabled.configuration()["webhooks"]
     disabled(enabled, "15m")
     assert disabled(enabled, "1s")["disabledUntilBefore"]
-    eventually(lambda: said(enabled) == {})
+    eventually("nothing is disabled", lambda: said(enabled) == {})
     assert enabled.configuration()["webhooks"] == before
-    eventually(lambda: placed(enabled))
+    eventually("pods are placed", lambda: placed(enabled))
 
 
 def test_a_garbled_time_is_over_and_lost_rules_come_back(enabled: Site) -> None:
@@ -134,7 +127,7 @@ def test_a_garbled_time_is_over_and_lost_rules_come_back(enabled: Site) -> None:
     disabled(enabled, "15m")
     garbled = (f"{names.DISABLED_UNTIL}=soon", f"{names.DISABLED_RULES}=[]")
     enabled.kubectl("annotate", *CONFIGURATION, "--overwrite", *garbled)
-    eventually(lambda: said(enabled) == {})
+    eventually("nothing is disabled", lambda: said(enabled) == {})
     assert enabled.configuration()["webhooks"] == before
 
 
@@ -144,7 +137,7 @@ def test_who_applies_the_manifests_enables_it(enabled: Site) -> None:
     disabled(enabled, "15m")
     apply(enabled, "default")
     assert all(rules(enabled))
-    eventually(lambda: said(enabled) == {})
+    eventually("nothing is disabled", lambda: said(enabled) == {})
     assert enabled.configuration()["webhooks"] == before
 
 
@@ -158,11 +151,16 @@ def test_the_guard_stands_back_meanwhile(enabled: Site) -> None:
         "-p", json.dumps([{"op": "replace", "path": "/webhooks/0/rules", "value": []}]),
     )  # fmt: skip
     # The guard is in force: nothing is sent to the webhook, and nobody has said until when.
-    eventually(lambda: "fairlead-stamp" in enabled.kubectl.run(*create, stdin=unstamped).stderr)
+    eventually(
+        "the guard is in force",
+        lambda: "fairlead-stamp" in enabled.kubectl.run(*create, stdin=unstamped).stderr,
+    )
     disabled(enabled, "15m")
-    eventually(lambda: enabled.kubectl.run(*create, stdin=unstamped).returncode == 0)
+    eventually(
+        "the guard is off", lambda: enabled.kubectl.run(*create, stdin=unstamped).returncode == 0
+    )
     enabled.run("enable")
-    eventually(lambda: placed(enabled))
+    eventually("pods are placed", lambda: placed(enabled))
     enabled.kubectl("delete", "validatingadmissionpolicybinding", "--all")
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from certs.authority import new_authority
 from certs.issue import Names, issue_server
 from certs.pair import Pair
 from tests.cluster.sites import NAMESPACE, WEBHOOK, Site, build
+from tests.eventually import eventually
 from webhook import names
 from webhook.errors import ClusterError
 from webhook.interception import webhooks
@@ -59,7 +59,7 @@ def well(site: Site) -> Site:
     """The same, with nothing wrong when the test begins."""
     if problems(site):
         site.install()
-        eventually(lambda: problems(site) == [])
+        eventually("nothing is wrong", lambda: problems(site) == [])
     return site
 
 
@@ -70,14 +70,6 @@ def problems(site: Site, *options: str) -> list[str]:
         for each in site.findings(*options)
         if each["severity"] != "note"
     ]
-
-
-def eventually(holds: Callable[[], object]) -> None:
-    """Wait for it."""
-    end = time.monotonic() + 120
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.1)
 
 
 def patch(site: Site, *operations: Json) -> None:
@@ -177,7 +169,10 @@ def test_programs_that_do_not_run_are_told_with_the_reason(well: Site) -> None:
     assert any("fairlead-webhook is of version 9.9.9" in each for each in found)
     nowhere = {"spec": {"template": {"spec": {"nodeSelector": {"pool": "nowhere"}}}}}
     site.kubectl("patch", *deployment, "-p", json.dumps(nowhere))
-    eventually(lambda: any("waits for a node: 0/" in each for each in problems(site)))
+    eventually(
+        "the scheduler has looked",
+        lambda: any("waits for a node: 0/" in each for each in problems(site)),
+    )
     site.kubectl("delete", *deployment)
     absent = f"error programs: there is no Deployment {NAMESPACE}/fairlead-controller"
     site.kubectl("delete", "deployment", "fairlead-controller", "-n", NAMESPACE)
@@ -304,9 +299,11 @@ def test_endpoints_are_counted(behind_its_service: tuple[Site, Pair]) -> None:
     site, _ = behind_its_service
     scale = ("scale", "deployment", "fairlead-webhook", "-n", NAMESPACE)
     site.kubectl(*scale, "--replicas=1")
-    eventually(lambda: "one ready replica" in " ".join(told(site, "endpoints")))
+    eventually(
+        "one replica is left", lambda: "one ready replica" in " ".join(told(site, "endpoints"))
+    )
     site.kubectl(*scale, "--replicas=0")
-    eventually(lambda: "has no ready endpoint" in " ".join(told(site, "endpoints")))
+    eventually("none is left", lambda: "has no ready endpoint" in " ".join(told(site, "endpoints")))
 
 
 def test_policies_are_read_as_the_webhook_reads_them(
@@ -319,7 +316,10 @@ def test_policies_are_read_as_the_webhook_reads_them(
     site.kubectl("delete", "validatingwebhookconfiguration", "fairlead")
     (found,) = told(site, "judgement")
     assert found.startswith("there is no ValidatingWebhookConfiguration fairlead: policies are")
-    eventually(lambda: site.kubectl.run("apply", "-f", "-", stdin=WISH).returncode == 0)
+    eventually(
+        "policies can be written",
+        lambda: site.kubectl.run("apply", "-f", "-", stdin=WISH).returncode == 0,
+    )
     (found,) = told(site, "policies")
     assert found.startswith("the cluster: placementpolicies/wish: spec.overrides.capacity[0].class")
     site.kubectl("delete", "placementpolicy", "wish")

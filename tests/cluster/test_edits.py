@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.cluster.manifests import Json, pod
 from tests.cluster.rooms import NewNamespace, Running, stamp
+from tests.eventually import eventually
 from tests.server.config_map import mount
 from webhook import names
 from webhook.policy.load import load
@@ -67,9 +69,13 @@ def test_each_pod_gets_one_set_or_the_other_and_never_a_mix(
                 sent = pod(f"p-{number}-{count}", schedulerName="nobody")
                 created.append(room.plane.api.create(path, sent))
                 count += 1
+                # What is seen is the order of creations and edits; more of them show no more.
                 time.sleep(0.02)
         except BaseException as error:
             failures.append(error)
+
+    def more_than(count: int) -> None:
+        eventually(f"{count} pods are created", lambda: len(created) >= count or failures)
 
     threads = [threading.Thread(target=create, args=(number,)) for number in range(4)]
     for thread in threads:
@@ -77,14 +83,11 @@ def test_each_pod_gets_one_set_or_the_other_and_never_a_mix(
     try:
         for version in range(1, VERSIONS):
             seen = len(created)
-            while len(created) < seen + 20 and not failures:
-                time.sleep(0.01)
+            more_than(seen + 20)
             mount(running.policies, f"v{version}", files(version))
-            while not running.metric("fairlead_policy_set_info", hash=HASHES[version]):
-                time.sleep(0.05)
-        seen = len(created)
-        while len(created) < seen + 20 and not failures:
-            time.sleep(0.01)
+            wanted = HASHES[version]
+            eventually("the edit is in force", partial(in_force, running, wanted))
+        more_than(len(created) + 20)
     finally:
         enough.set()
         for thread in threads:
@@ -115,14 +118,22 @@ def test_a_bad_edit_leaves_pods_to_the_last_good_set(
     """And readiness says what is wrong with the new one."""
     good = room_version(new_namespace)
     mount(running.policies, "bad", {**files(1), "b.yaml": b"kind: Nonsense\n"})
-    while "b.yaml" not in (reason := running.readiness()["policies"]["reason"]):
-        time.sleep(0.05)
-    assert "newer refused" in reason
+
+    def reason() -> str:
+        return str(running.readiness()["policies"]["reason"])
+
+    eventually("readiness names the file", lambda: "b.yaml" in reason(), explain=reason)
+    assert "newer refused" in reason()
     assert room_version(new_namespace) == good
     assert running.metric("fairlead_policy_reload_total", outcome="refused") == 1
 
 
+def in_force(running: Running, digest: str) -> bool:
+    """Whether the webhook serves the policies with this hash."""
+    return running.metric("fairlead_policy_set_info", hash=digest) > 0
+
+
 def room_version(new_namespace: NewNamespace) -> str:
     """The version that a new pod gets."""
-    shown = new_namespace({}).create(pod("p"), "--dry-run=server")
+    shown = new_namespace({}).create(pod("p"), dry_run=True)
     return str(shown["spec"]["nodeSelector"]["version"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +16,7 @@ from tests.cluster.manifests import Json, pod
 from tests.cluster.policy_rule_cases import an_exception, an_object, path_of
 from tests.cluster.rooms import NewNamespace, Room, Running, is_stamped, stamp
 from tests.cluster.tables import columns
+from tests.eventually import eventually
 from webhook import names
 from webhook.cli import fairlead
 from webhook.policy.crd import RESOURCES
@@ -60,10 +60,10 @@ def room(watching: Running, new_namespace: NewNamespace) -> Iterator[Room]:
     """A namespace in which the policy holds, and no exception."""
     assert watching.webhook.url
     made = new_namespace({"test": "exceptions"})
-    while "nodeSelector[kubernetes.io/arch]: must be" not in tried(made).stderr:
-        time.sleep(0.05)
+    held = "nodeSelector[kubernetes.io/arch]: must be"
+    eventually("the policy holds", lambda: held in tried(made).stderr)
     yield made
-    made.kubectl("delete", "pe", "--all")
+    made.plane.api.delete(f"/apis/{names.API_VERSION}/{names.PLACEMENT_EXCEPTIONS}")
 
 
 def tried(room: Room, name: str = "tried", *options: str) -> CompletedProcess[str]:
@@ -93,11 +93,10 @@ def test_a_pod_passes_until_the_exception_ends_and_is_refused_with_a_warning_aft
     now = datetime.now(UTC)
     later = now + timedelta(hours=3)
     excepted(room, later)
-    while tried(room).returncode:
-        time.sleep(0.05)
+    eventually("the exception is in force", lambda: not tried(room).returncode)
     # Once only, for the audit log has the tries that were refused as well.
     assert tried(room, "leak", "-o", "name").returncode == 0
-    seen = room.kubectl.json("get", "pod", "leak")
+    seen = room.get("pods", "leak")
     assert seen["spec"]["nodeSelector"] == ARM["nodeSelector"]
     said = stamp(seen)
     assert (said["exceptions"], said["policies"]) == ({"mine": ["mine"]}, {})
@@ -122,8 +121,12 @@ def test_a_pod_passes_until_the_exception_ends_and_is_refused_with_a_warning_aft
 
     end = datetime.now(UTC) + timedelta(seconds=2)
     excepted(room, end)
-    while not (refused := tried(room)).returncode:
-        time.sleep(0.05)
+
+    def refusal() -> CompletedProcess[str] | None:
+        done = tried(room)
+        return done if done.returncode else None
+
+    refused = eventually("the exception has ended", refusal)
     assert datetime.now(UTC) >= end.replace(microsecond=0)
     warning = (
         f"Warning: fairlead: exception mine ended at {to_second(end)}: it would have set aside"
@@ -131,7 +134,7 @@ def test_a_pod_passes_until_the_exception_ends_and_is_refused_with_a_warning_aft
     assert warning in refused.stderr
     assert "must be 'amd64'" in refused.stderr
     # Who passed stays.
-    assert is_stamped(room.kubectl.json("get", "pod", "leak"))
+    assert is_stamped(room.get("pods", "leak"))
     assert "No exceptions in force." in command(room, "--in-force").stdout
     assert "mine: ended" in command(room).stdout
 
@@ -140,8 +143,8 @@ def test_what_an_exception_selects_by_is_the_authors_word(room: Room) -> None:
     """Whoever may create pods where it matches may take its label; a namespace nobody can take."""
     room.kubectl("create", "rolebinding", "author", "--clusterrole=edit", "--user=author")
     excepted(room, datetime.now(UTC) + timedelta(hours=1))
-    while tried(room, "tried", "--dry-run=server", "--as", "author").returncode:
-        time.sleep(0.05)
+    as_author = ("--dry-run=server", "--as", "author")
+    eventually("the exception is in force", lambda: not tried(room, "tried", *as_author).returncode)
     manifest = json.dumps(pod("elsewhere", labels=DEBUGGED, **ARM))
     elsewhere = f"{room.name}-b"
     room.plane.create_namespace(elsewhere, {"test": "exceptions"})

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,8 @@ from tests.cluster.manifests import (
     template,
     workload,
 )
-from tests.cluster.rooms import NewNamespace, Room
+from tests.cluster.rooms import LOOK, NewNamespace, Room
+from tests.eventually import eventually
 from webhook import names
 from webhook.cli import fairlead
 from webhook.sandbox.control_plane import ControlPlane
@@ -74,9 +74,7 @@ def later(tmp_path: Path) -> Path:
 
 def wait_for_made(room: Room, count: int) -> None:
     """Wait until there are so many pods; the policies leave some of them without a node."""
-    deadline = time.monotonic() + 180
-    while len(room.pods()) < count and time.monotonic() < deadline:
-        time.sleep(0.2)
+    eventually(f"{count} pods are made", lambda: len(room.pods()) >= count, period=LOOK)
     assert len(room.pods()) == count
 
 

@@ -92,7 +92,7 @@ def test_what_makes_no_pods_is_nobody_s_concern(room: Room) -> None:
                         "apiVersion": names.API_VERSION,
                         "kind": names.RUN_KIND,
                         "name": "mine",
-                        "uid": room.kubectl.json("get", "run", "mine")["metadata"]["uid"],
+                        "uid": room.get("runs", "mine")["metadata"]["uid"],
                         "blockOwnerDeletion": True,
                     }
                 ],

@@ -10,9 +10,10 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from tests.cluster.guards import guarded, type_warnings, until
+from tests.cluster.guards import guarded, type_warnings
 from tests.cluster.manifests import Json, pod, workload
 from tests.cluster.rooms import NewNamespace, Room, is_stamped
+from tests.eventually import eventually
 from webhook import names
 from webhook.guards import stamp
 from webhook.interception import webhooks
@@ -116,11 +117,11 @@ def test_a_pod_of_a_run_that_was_let_through_is_seen(
         room.kubectl("rollout", "status", "daemonset/agent", "--timeout=180s")
         room.kubectl("delete", "daemonset", "agent", "--wait=false")
         kill()
-        until("the guard is in effect as before", seen)
+        eventually("the guard is in effect as before", seen)
         # For the worst night: who disables the webhook wants pods created unplaced.
         disabled = f"{names.DISABLED_UNTIL}=2099-01-01T00:00:00Z"
         room.kubectl("annotate", "mutatingwebhookconfiguration", NAME, disabled)
-        until("the guard is off", lambda: unstamped(room).stderr == "")
+        eventually("the guard is off", lambda: unstamped(room).stderr == "")
     found = {each["metadata"]["name"]: each for each in room.pods()}
     assert ("down" in found) is not deny
     assert is_stamped(found["up"])
@@ -146,5 +147,5 @@ def test_a_namespace_that_is_placed_as_a_whole_is_guarded_too(
     with nobody_answers(room), guard:
         system = Room(room.plane, room.kubectl.within("kube-system"), "kube-system")
         assert create(room, plain).returncode == 1
-        until("both bindings are known", lambda: unstamped(room).returncode == 1)
+        eventually("both bindings are known", lambda: unstamped(room).returncode == 1)
         assert unstamped(system).returncode == 0

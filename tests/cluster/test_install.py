@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import pytest
 from tests.cluster.manifests import LABELLED_SPOT
 from tests.cluster.rooms import is_stamped
 from tests.cluster.sites import NAMESPACE, WEBHOOK, Site, build
+from tests.eventually import eventually
 from webhook import names, validating
 from webhook.errors import InstallationError, InvalidDocuments
 from webhook.installation.choices import Choices, adapted, configuration_of
@@ -77,14 +77,6 @@ def results(site: Site, *options: str) -> dict[str, str]:
     """What became of each object."""
     found = json.loads(site.install("-o", "json", *options).stdout)["objects"]
     return {each["object"]: each["result"] for each in found}
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    """Wait for it."""
-    end = time.monotonic() + 120
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.1)
 
 
 def test_it_is_done_when_a_pod_of_a_run_is_placed(installed: Site) -> None:
@@ -180,7 +172,10 @@ def test_sources_are_added_and_taken_away(installed: Site) -> None:
     dry_run = ("create", "--dry-run=server", "-f", "-")
     assert is_stamped(site.kubectl.json(*dry_run, stdin=json.dumps(pod)))
     site.install()
-    eventually(lambda: not is_stamped(site.kubectl.json(*dry_run, stdin=json.dumps(pod))))
+    eventually(
+        "its pods are sent no more",
+        lambda: not is_stamped(site.kubectl.json(*dry_run, stdin=json.dumps(pod))),
+    )
     entries = [each["name"] for each in site.configuration()["webhooks"]]
     assert entries == ["pods-0.fairlead.dev", "namespaces.fairlead.dev", "audit.example.invalid"]
     site.kubectl("delete", "mutatingwebhookconfiguration", "fairlead")
@@ -338,7 +333,10 @@ def test_nobody_is_locked_out_of_policies(installed: Site) -> None:
     cure = "kubectl delete validatingwebhookconfiguration fairlead"
     assert cure in found["cure"]
     site.kubectl(*cure.split()[1:])
-    eventually(lambda: site.kubectl.run("apply", "-f", "-", stdin=POLICY).returncode == 0)
+    eventually(
+        "policies can be written",
+        lambda: site.kubectl.run("apply", "-f", "-", stdin=POLICY).returncode == 0,
+    )
     site.kubectl("delete", "placementpolicy", "mine")
     # It comes back with what answers; what could not be written before is written then.
     site.start_webhook()
@@ -375,7 +373,9 @@ def test_a_pod_that_cannot_start_is_told_with_its_cure(installed: Site) -> None:
     add = json.dumps([{"op": "add", "path": path, "value": {"pool": "nowhere"}}])
     site.kubectl(*deployment, "-p", add)
     pods = ("get", "pods", "-n", NAMESPACE, "-o", "json")
-    eventually(lambda: '"reason": "Unschedulable"' in site.kubectl(*pods))
+    eventually(
+        "the scheduler has looked", lambda: '"reason": "Unschedulable"' in site.kubectl(*pods)
+    )
     done = site.run("install", "--timeout", "3")
     assert done.exit_code == 1
     assert "Deployment fairlead-system/fairlead-controller: not within 3 s" in done.stderr

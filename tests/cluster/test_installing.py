@@ -13,6 +13,7 @@ import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -29,8 +30,10 @@ from tests.cluster.installed import (
     commands,
     run,
 )
-from tests.cluster.rights import granted, refused, used
+from tests.cluster.rights import Right, granted, refused, used
+from tests.cluster.rooms import LOOK
 from tests.cluster.scenes import play
+from tests.eventually import eventually
 from tests.manifests.kustomize import overlay
 from tests.manifests.monitoring import expressions, missing
 from tests.server.serving import get, readiness
@@ -47,8 +50,38 @@ NOWHERE = "nowhere"
 SECRETS = (names.AUTHORITY_SECRET, names.SERVING_SECRET)
 
 
+@dataclass(frozen=True)
+class Scheduled:
+    """What there was once all pods had nodes: the pods, and how many the quota counted."""
+
+    pods: list[Json]
+    counted: int
+
+
 @pytest.fixture(scope="module")
-def quiet(installed: Installed) -> Installed:
+def scheduled(installed: Installed) -> Scheduled:
+    """Looked at before the pods go."""
+
+    def newest() -> list[Json]:
+        return [pod for pod in installed.home.pods() if "deletionTimestamp" not in pod["metadata"]]
+
+    def bound() -> bool:
+        return len(newest()) == 5 and all("nodeName" in pod["spec"] for pod in newest())
+
+    def counted() -> int:
+        quota = installed.home.get("resourcequotas", "fairlead-critical-pods")
+        return int(quota["status"]["used"]["pods"])
+
+    eventually("five pods have nodes", bound, explain=newest, period=LOOK)
+    eventually("the quota counts them", lambda: counted() == 5, explain=counted)
+    return Scheduled(newest(), counted())
+
+
+@pytest.fixture(scope="module")
+def quiet(
+    installed: Installed,
+    scheduled: Scheduled,  # noqa: ARG001  (it has looked at the pods)
+) -> Installed:
     """Nobody is sent to pods that kwok only claims to run: no replica, and no pod is sent.
 
     A request to one of their addresses would leave this machine.
@@ -56,12 +89,13 @@ def quiet(installed: Installed) -> Installed:
     for name in (names.WEBHOOK, names.CONTROLLER):
         installed.kubectl("scale", "deployment", name, "--replicas=0")
 
+    room = installed.home
+
     def endpoints() -> list[Json]:
-        slices = installed.kubectl.json("get", "endpointslices")["items"]
+        slices = room.items("endpointslices")
         return [each for one in slices for each in one["endpoints"] or ()]
 
-    while installed.kubectl.json("get", "pods")["items"] or endpoints():
-        pass
+    eventually("no pod is left", lambda: not room.pods() and not endpoints(), period=LOOK)
     count = len(webhooks(installed))
     nowhere = {"matchLabels": {"kubernetes.io/metadata.name": NOWHERE}}
     patch = [
@@ -74,7 +108,7 @@ def quiet(installed: Installed) -> Installed:
 
 def webhooks(installed: Installed) -> list[Json]:
     """The entries of the webhook's configuration."""
-    found: list[Json] = installed.kubectl.json("get", CONFIGURATION, "fairlead")["webhooks"]
+    found: list[Json] = installed.home.get(f"{CONFIGURATION}s", "fairlead")["webhooks"]
     return found
 
 
@@ -123,29 +157,16 @@ def test_nothing_that_is_applied_is_warned_of(installed: Installed) -> None:
     assert warned == {}
 
 
-def test_the_pods_are_admitted_and_scheduled(installed: Installed) -> None:
+def test_the_pods_are_admitted_and_scheduled(installed: Installed, scheduled: Scheduled) -> None:
     """Under the restricted level and the quota, on the nodes that are Fairlead's own."""
     namespace = installed.kubectl.json("get", "namespace", names.NAMESPACE)
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
-
-    def newest() -> list[Json]:
-        found = installed.kubectl.json("get", "pods")["items"]
-        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
-
-    while len(newest()) != 5:
-        pass
-    for pod in newest():
+    assert (len(scheduled.pods), scheduled.counted) == (5, 5)
+    for pod in scheduled.pods:
         assert pod["spec"]["nodeName"].startswith("system-")
         assert pod["spec"]["priority"] == 2_000_000_000
         (container,) = pod["spec"]["containers"]
         assert container["image"] == "example.invalid/team/fairlead:0.1.0"
-
-    def counted() -> int:
-        quota = installed.kubectl.json("get", "resourcequota", "fairlead-critical-pods")
-        return int(quota["status"]["used"]["pods"])
-
-    while counted() != 5:
-        pass
 
 
 def test_a_pod_that_is_not_restricted_is_refused(installed: Installed) -> None:
@@ -194,12 +215,21 @@ def called(webhook: Served, entry: Json) -> Iterator[ssl.SSLSocket]:
         yield connection
 
 
-def test_the_webhook_works_with_each_of_its_rights_and_no_other(
-    quiet: Installed, webhook: Served
-) -> None:
-    """It asks for a namespace that it has not heard of, and watches all else.
+@dataclass(frozen=True)
+class Rights:
+    """Those that the webhook's account was granted, made use of, and asked for in vain."""
 
-    Of the Job whose pod it refuses it writes an Event.
+    granted: set[Right]
+    used: set[Right]
+    refused: set[Right]
+
+
+@pytest.fixture(scope="module")
+def rights(quiet: Installed, webhook: Served) -> Rights:
+    """Looked at once it has had to use all of them, and before any other is granted.
+
+    It asks for a namespace that it has not heard of, and watches all else. Of the Job whose pod it
+    refuses it writes an Event.
     """
     job = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}
     with called(webhook, webhooks(quiet)[0]) as connection:
@@ -212,15 +242,20 @@ def test_the_webhook_works_with_each_of_its_rights_and_no_other(
         }
         quiet.plane.create_namespace(NOWHERE)
         ask(client, created_in(NOWHERE, **asking))
-    assert refused(quiet, names.WEBHOOK) == set()
     wanted = granted(quiet, names.WEBHOOK)
-    assert used(quiet, names.WEBHOOK, wanted) == wanted
-    assert {verb for _, _, verb, _ in wanted} == {"get", "list", "watch", "create"}
+    return Rights(wanted, used(quiet, names.WEBHOOK, wanted), refused(quiet, names.WEBHOOK))
+
+
+def test_the_webhook_works_with_each_of_its_rights_and_no_other(rights: Rights) -> None:
+    """What it watches, asks for, and writes."""
+    assert rights.refused == set()
+    assert rights.used == rights.granted
+    assert {verb for _, _, verb, _ in rights.granted} == {"get", "list", "watch", "create"}
 
 
 def test_nodes_are_watched_with_the_right_of_their_component_and_missed_without(
     quiet: Installed,
-    webhook: Served,  # noqa: ARG001  (it has used the other rights)
+    rights: Rights,  # noqa: ARG001  (the others have been used)
 ) -> None:
     """Without it no pod is held up, and readiness says what is missing; with it there are warnings.
 
@@ -245,17 +280,14 @@ def test_nodes_are_watched_with_the_right_of_their_component_and_missed_without(
             assert "patch" in answer
             return list(answer.get("warnings", ()))
 
-        while 'cannot list resource "nodes"' not in told():
-            pass
+        eventually("it lacks a right", lambda: 'cannot list resource "nodes"' in told())
         assert told().startswith("not listed yet, so nothing is said of them; ")
         assert told().endswith("fairlead install --nodes, or the component nodes, grants that")
         assert warnings() == []
-        while not refused(quiet, names.WEBHOOK):
-            pass
+        eventually("it is refused", lambda: refused(quiet, names.WEBHOOK))
         assert refused(quiet, names.WEBHOOK) == {listing}
         quiet.kubectl("apply", "-f", str(ROOT / "manifests/components/nodes/rights.yaml"))
-        while " known, last heard of" not in told():
-            pass
+        eventually("nodes are known", lambda: " known, last heard of" in told(), explain=told)
         count = len(quiet.kubectl.json("get", "nodes")["items"])
         assert told().startswith(f"{count} known, ")
         (warning,) = warnings()
@@ -376,6 +408,7 @@ def test_a_plain_user_who_reads_policies_is_answered(installed: Installed) -> No
         installed.kubectl("delete", kind, "anna")
 
 
+@pytest.mark.last
 def test_it_is_uninstalled_with_all_runs(
     installed: Installed,
     controller: SandboxController,  # noqa: ARG001  (it makes the Run's pods)
@@ -386,8 +419,7 @@ def test_it_is_uninstalled_with_all_runs(
     room.wait_for_pods(2)
     for command in commands(PAGE.read_text().partition(UNINSTALLING)[2]):
         run(command, installed.folder, installed.plane.kubeconfig, installed.kubectl.path)
-    while room.pods():
-        pass
+    eventually("no pod is left", lambda: not room.pods(), period=LOOK)
     ours = ("-l", "app.kubernetes.io/part-of=fairlead")
     kinds = "clusterroles,clusterrolebindings,namespaces,crds"
     configurations = "mutatingwebhookconfigurations,validatingwebhookconfigurations"

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.eventually import eventually_async
 from webhook.errors import ClusterError
 from webhook.kube.client import Client, connect
 from webhook.kube.config import load
@@ -156,6 +157,14 @@ def test_a_pod_s_own_token_is_used_and_its_rotation_noticed(
         answer = await admin.create(f"{account}/token", {"spec": {"expirationSeconds": 600}})
         return str(answer["status"]["token"])
 
+    async def allowed(client: Client, path: str) -> bool:
+        try:
+            await client.get(path)
+        except ClusterError as error:
+            assert error.status == 403  # noqa: PT017 (any other is a failure)
+            return False
+        return True
+
     async def run() -> None:
         async with connect(control_plane.kubeconfig) as admin:
             (tmp_path / "token").write_text(await token(admin))
@@ -168,13 +177,7 @@ def test_a_pod_s_own_token_is_used_and_its_rotation_noticed(
                 await admin.create(f"{roles}/roles", reader)
                 await admin.create(f"{roles}/rolebindings", binding)
                 # RBAC is read from caches too.
-                async with asyncio.timeout(120):
-                    while True:
-                        try:
-                            await pod.get(path)
-                            break
-                        except ClusterError as error:
-                            assert error.status == 403  # noqa: PT017 (any other is a failure)
+                await eventually_async("the role counts", lambda: allowed(pod, path))
                 (tmp_path / "token").write_text("not.a.token")
             async with pod:
                 with pytest.raises(ClusterError) as caught:

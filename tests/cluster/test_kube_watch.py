@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.kube.fake_api import until
 from webhook.errors import NotSynced
 from webhook.kube.cache import Cache
 from webhook.kube.client import Client, connect
@@ -17,16 +18,33 @@ from webhook.kube.namespaces import PATH, Namespaces, labels_of
 from webhook.kube.priority_classes import PATH as CLASSES
 from webhook.kube.priority_classes import PriorityClasses
 from webhook.kube.reflector import Reflector
-from webhook.sandbox.control_plane import Settings
+from webhook.sandbox.control_plane import ControlPlane, Settings
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+    from pathlib import Path
 
-    from tests.control_planes import StartControlPlane
-    from webhook.sandbox.control_plane import ControlPlane
 
 # Enough for what only stores and tells.
 SMALL = Settings(components=("etcd", "kube-apiserver"))
+
+
+@pytest.fixture(scope="module")
+def module_plane(
+    binaries: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """An API server of the module's own: it is restarted, and has a default class at times."""
+    with ControlPlane(tmp_path_factory.mktemp("watched") / "state", binaries, SMALL) as plane:
+        yield plane
+
+
+@pytest.fixture
+def plane(module_plane: ControlPlane) -> ControlPlane:
+    """The same, which serves even if a test before has left it broken."""
+    if "kube-apiserver" not in module_plane.pids:
+        module_plane.start_component("kube-apiserver")
+    module_plane.wait_for_api_server()
+    return module_plane
 
 
 @asynccontextmanager
@@ -41,10 +59,11 @@ async def running(run: Callable[[], Awaitable[object]]) -> AsyncIterator[None]:
             await task
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(120):
-        while not condition():  # noqa: ASYNC110 (what is waited for tells nobody)
-            await asyncio.sleep(0.01)
+def restart(plane: ControlPlane) -> None:
+    """Kill the API server, and start it again."""
+    plane.stop_component("kube-apiserver")
+    plane.start_component("kube-apiserver")
+    plane.wait_for_api_server()
 
 
 def test_a_namespace_s_labels_follow_the_cluster(
@@ -87,10 +106,9 @@ def test_a_namespace_is_asked_for_where_no_watch_runs(
 
 
 def test_the_default_priority_class_follows_the_cluster(
-    start_control_plane: StartControlPlane,
+    plane: ControlPlane,
 ) -> None:
     """It comes, gives way to one of a lower value, and goes."""
-    plane = start_control_plane(SMALL)
 
     def priority_class(name: str, value: int) -> dict[str, Any]:
         return {"metadata": {"name": name}, "value": value, "globalDefault": True}
@@ -135,10 +153,9 @@ class FiveSeconds(Random):
 
 
 def test_bookmarks_move_a_watch_that_sees_no_events(
-    start_control_plane: StartControlPlane,
+    plane: ControlPlane,
 ) -> None:
     """The next watch begins where the collection is by then, and nothing is listed again."""
-    plane = start_control_plane(SMALL)
 
     async def run() -> None:
         async with Recorded(plane) as client:
@@ -159,16 +176,10 @@ def test_bookmarks_move_a_watch_that_sees_no_events(
 
 
 def test_what_was_missed_while_the_api_server_forgot_is_found_by_a_new_list(
-    start_control_plane: StartControlPlane,
+    plane: ControlPlane,
 ) -> None:
     """A real 410: the server was restarted twice, with changes between that no watch can bring."""
-    plane = start_control_plane(SMALL)
     path = "/api/v1/namespaces/default/configmaps"
-
-    def restart() -> None:
-        plane.stop_component("kube-apiserver")
-        plane.start_component("kube-apiserver")
-        plane.wait_for_api_server()
 
     async def run() -> None:
         online = asyncio.Event()
@@ -187,12 +198,12 @@ def test_what_was_missed_while_the_api_server_forgot_is_found_by_a_new_list(
             async with running(reflector.run):
                 await until(lambda: reflector.watches == 1)
                 online.clear()
-                await asyncio.to_thread(restart)
+                await asyncio.to_thread(restart, plane)
                 await until(lambda: len(offline_at) == 1)
                 await client.delete(f"{path}/gone")
                 await client.patch(f"{path}/kept", {"data": {"x": "2"}}, "merge")
                 await client.create(path, {"metadata": {"name": "new"}, "data": {"x": "3"}})
-                await asyncio.to_thread(restart)
+                await asyncio.to_thread(restart, plane)
                 assert cache.get("default/gone") == {"x": "1"}
                 online.set()
                 await until(lambda: reflector.lists == 2)
@@ -203,22 +214,16 @@ def test_what_was_missed_while_the_api_server_forgot_is_found_by_a_new_list(
 
 
 def test_a_watch_goes_on_after_the_api_server_was_away(
-    start_control_plane: StartControlPlane,
+    plane: ControlPlane,
 ) -> None:
     """With its own backoff and no help, the cache is right again and stays so."""
-    plane = start_control_plane(SMALL)
-
-    def restart() -> None:
-        plane.stop_component("kube-apiserver")
-        plane.start_component("kube-apiserver")
-        plane.wait_for_api_server()
 
     async def run() -> None:
         async with connect(plane.kubeconfig) as client:
             namespaces = Namespaces(client, timeout=60)
             async with running(namespaces.run):
                 await namespaces.cache.wait_synced()
-                await asyncio.to_thread(restart)
+                await asyncio.to_thread(restart, plane)
                 await client.create(PATH, {"metadata": {"name": "after", "labels": {"a": "b"}}})
                 assert (await namespaces.labels("after"))["a"] == "b"
                 await until(lambda: namespaces.peek("after") is not None)

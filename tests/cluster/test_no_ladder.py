@@ -22,7 +22,7 @@ EVERYTHING = "pods,services,configmaps,secrets,deployments,events,leases"
 
 def made_for(room: Room, run: str) -> list[Json]:
     """All objects of the whole cluster that say that they are this run's."""
-    uid = room.kubectl.json("get", "run", run)["metadata"]["uid"]
+    uid = room.get("runs", run)["metadata"]["uid"]
     listed: list[Json] = room.kubectl.json(
         "get", EVERYTHING, "--all-namespaces", "-l", f"{names.RUN_UID}={uid}"
     )["items"]

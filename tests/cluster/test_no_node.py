@@ -11,6 +11,7 @@ import pytest
 
 from tests.cluster.manifests import pod
 from tests.cluster.rooms import Json, Room, Running
+from tests.eventually import eventually
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.webhook import start_webhook, stop_webhook
@@ -67,8 +68,7 @@ def server(
     )
     running = Running(webhook, folder)
     try:
-        while " known" not in running.readiness()["nodes"]["reason"]:
-            pass
+        eventually("nodes are known", lambda: " known" in running.readiness()["nodes"]["reason"])
         yield running
     finally:
         stop_webhook(control_plane, webhook)
@@ -95,17 +95,21 @@ def warned(module_room: Room, manifest: Json, *options: str) -> str:
 
 def wait_for_scheduler(module_room: Room, name: str, *, bound: bool) -> None:
     """Wait until the pod is bound, or until the scheduler says that no node takes it."""
-    while True:
-        seen: Json = module_room.kubectl.json("get", "pod", name)
+
+    def judged() -> bool:
+        seen = module_room.get("pods", name)
         conditions = seen.get("status", {}).get("conditions", [])
         refused = [c for c in conditions if c["type"] == "PodScheduled" and c["status"] == "False"]
         if "nodeName" in seen["spec"]:
             assert bound
-            return
+            return True
         # For a moment other pods may be in the way of one that will be bound.
         if refused and not bound:
             assert refused[0]["reason"] == "Unschedulable"
-            return
+            return True
+        return False
+
+    eventually("the scheduler has judged the pod", judged)
 
 
 CASES: dict[str, tuple[Json, str]] = {
@@ -201,8 +205,12 @@ def test_a_node_that_comes_and_goes_is_seen(module_room: Room) -> None:
     }
 
     def wait_for(text: str) -> None:
-        while text not in (said := warned(module_room, asking, "--dry-run=server") or "silence"):
+        def there() -> bool:
+            said = warned(module_room, asking, "--dry-run=server") or "silence"
             assert "pool=" in said or said == "silence"
+            return text in said
+
+        eventually(text, there)
 
     wait_for(f"as the pod came: pool={late} matches none")
     module_room.create(node)

@@ -13,7 +13,7 @@ import pytest
 
 from tests.cluster.manifests import Json, pod
 from tests.cluster.rooms import Room
-from tests.cluster.scenes import CONTAINER, play
+from tests.cluster.scenes import CONTAINER, SOON, play
 from tests.server.serving import get
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
@@ -62,7 +62,7 @@ def said(
         plane,
         name="talking-controller",
         kubeconfig=kubeconfig,
-        options=("--namespace", name, "--certificates", *debug),
+        options=("--namespace", name, "--certificates", *SOON, *debug),
     )
     try:
         container = {
@@ -121,7 +121,7 @@ def said(
 
 def secrets(room: Room) -> dict[str, dict[str, str]]:
     """What the room's Secrets hold, in base64."""
-    items = room.kubectl.json("get", "secrets")["items"]
+    items = room.items("secrets")
     return {each["metadata"]["name"]: each.get("data", {}) for each in items}
 
 

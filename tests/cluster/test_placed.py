@@ -17,7 +17,8 @@ from tests.cluster.manifests import (
     within,
     workload,
 )
-from tests.cluster.rooms import NewNamespace, Room, Running, is_stamped, stamp
+from tests.cluster.rooms import LOOK, NewNamespace, Room, Running, is_stamped, stamp
+from tests.eventually import eventually
 from webhook import names
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
@@ -105,7 +106,7 @@ def test_a_deployment(room: Room) -> None:
     room.kubectl("rollout", "status", "deployment/d", "--timeout=180s")
     for seen in room.wait_for_pods(3):
         assert_on_spot(seen)
-    assert len(room.kubectl.json("get", "replicasets")["items"]) == 1
+    assert len(room.items("replicasets")) == 1
 
 
 def test_a_stateful_set(room: Room) -> None:
@@ -126,9 +127,12 @@ def test_a_cron_job(room: Room) -> None:
             "spec": {"schedule": "@every 1s", "jobTemplate": {"spec": job_spec()}},
         }
     )
-    while not (found := [seen for seen in room.pods() if "nodeName" in seen["spec"]]):
-        pass
-    room.kubectl("delete", "cronjob", "c")
+
+    def bound() -> list[Json]:
+        return [seen for seen in room.pods() if "nodeName" in seen["spec"]]
+
+    found = eventually("a pod of the CronJob is bound", bound, period=LOOK)
+    room.delete("cronjobs", "c")
     for seen in found:
         assert seen["metadata"]["ownerReferences"][0]["kind"] == "Job"
         assert_on_spot(seen)
@@ -184,7 +188,7 @@ def test_each_of_a_pod_s_own_terms_is_narrowed(room: Room) -> None:
 
 def test_a_server_side_dry_run(room: Room) -> None:
     """It shows the pod as it would be, and nothing comes of it."""
-    shown = room.create(pod("dry"), "--dry-run=server")
+    shown = room.create(pod("dry"), dry_run=True)
     assert required_terms(shown) == [[ON_SPOT]]
     assert is_stamped(shown)
     assert room.pods() == []
@@ -210,7 +214,7 @@ def test_labels_from_a_policy_make_no_runaway(new_namespace: NewNamespace) -> No
     made = [event for event in room.plane.audit_events(room.name) if event["verb"] == "create"]
     created = [event for event in made if event["objectRef"].get("subresource") is None]
     assert len(created) == 3
-    assert len(room.kubectl.json("get", "replicasets")["items"]) == 1
+    assert len(room.items("replicasets")) == 1
 
 
 def test_a_namespace_that_is_marked_as_a_whole(new_namespace: NewNamespace) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from tests.admission.reviews import review
 from tests.cli.served import Served, ask, pool_in, pool_policy, served
 from tests.cluster.manifests import LABELLED_SPOT
 from tests.cluster.rooms import metric
+from tests.eventually import eventually
 from tests.policy.examples import EVERYTHING
 from webhook import names
 from webhook.policy.load import load
@@ -93,17 +93,24 @@ def wait_for_set(server: Served, *texts: str) -> None:
     """Wait until the set that serves is that of these documents, were they in files."""
     files = {f"{at}.yaml": text.encode() for at, text in enumerate(texts)}
     digest = load(files).policies.hash
-    while not metric(server.health_port, "fairlead_policy_set_info", hash=digest):
-        time.sleep(0.05)
+    eventually(
+        "this set serves",
+        lambda: metric(server.health_port, "fairlead_policy_set_info", hash=digest),
+        explain=server.readiness,
+    )
 
 
 def wait_for_reason(server: Served, *parts: str) -> str:
     """Wait until the reason of the condition of the policies has all of these parts."""
-    while True:
-        reason = str(server.readiness()[1]["policies"]["reason"])
-        if all(part in reason for part in parts):
-            return reason
-        time.sleep(0.05)
+
+    def reason() -> str:
+        return str(server.readiness()[1]["policies"]["reason"])
+
+    def so() -> str:
+        found = reason()
+        return found if all(part in found for part in parts) else ""
+
+    return eventually(f"the reason has {parts}", so, explain=reason)
 
 
 def pool(server: Served) -> str:
@@ -219,8 +226,7 @@ def test_a_cluster_without_the_definitions_is_waited_for_and_their_loss_is_survi
         define(kubectl)
         kubectl("apply", "-f", "-", stdin=pool_policy("c"))
         wait_for_set(server, pool_policy("c"))
-        while "vanished" in wait_for_reason(server, "loaded at"):
-            time.sleep(0.05)
+        eventually("all is well", lambda: "vanished" not in wait_for_reason(server, "loaded at"))
 
 
 def test_policies_are_followed_again_after_the_api_server_was_away(
@@ -238,8 +244,10 @@ def test_policies_are_followed_again_after_the_api_server_was_away(
         plane.start_component("kube-apiserver")
         plane.wait_for_api_server()
         # An API server that has just started may not know yet what it serves.
-        while kubectl.run("apply", "-f", "-", stdin=pool_policy("b")).returncode:
-            time.sleep(0.05)
+        eventually(
+            "policies can be written",
+            lambda: not kubectl.run("apply", "-f", "-", stdin=pool_policy("b")).returncode,
+        )
         wait_for_set(server, pool_policy("b"))
         assert pool(server) == "b"
 
@@ -258,8 +266,7 @@ def test_the_manifests_rights_are_enough_and_each_is_needed(
         for resource in RESOURCES:
             wait_for_reason(server, "loaded at", f'cannot watch resource "{resource}"')
         kubectl("apply", "-f", "-", stdin=rights)
-        while "cannot" in wait_for_reason(server, "loaded at"):
-            time.sleep(0.05)
+        eventually("all is allowed", lambda: "cannot" not in wait_for_reason(server, "loaded at"))
         kubectl("apply", "-f", "-", stdin=pool_policy("a"))
         wait_for_set(server, pool_policy("a"))
         kubectl("delete", "pp", "pool")

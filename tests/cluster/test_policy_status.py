@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -13,7 +11,9 @@ import pytest
 from tests.admission.reviews import pod, review
 from tests.cli.served import Served, ask, pool_policy, served
 from tests.cluster.manifests import LABELLED_SPOT
+from tests.cluster.paths import path
 from tests.cluster.rooms import Json, metric
+from tests.eventually import eventually
 from tests.server.serving import readiness
 from webhook import names
 from webhook.policy.crd import custom_resource_definitions
@@ -25,8 +25,6 @@ from webhook.sandbox.run_api import install_run_api
 
 # Enough for what only stores and tells.
 SMALL = Settings(components=("etcd", "kube-apiserver"))
-# Seconds; far above what anything takes.
-PATIENCE = 120.0
 CONTROLLER = "status-controller"
 OPTIONS = ("--no-leader-election", "--policy-status-interval", "0.4")
 ON_SPOT = """
@@ -60,7 +58,13 @@ class Site:
 
     def status(self, place: str) -> Json:
         """The status of `pp/NAME` or `cc/NAME`; empty before one was written."""
-        found: Json = self.kubectl.json("get", place).get("status") or {}
+        return self.stored(place).get("status") or {}
+
+    def stored(self, place: str) -> Json:
+        """What `kubectl get pp/NAME` shows; empty if it is not there."""
+        short, _, name = place.partition("/")
+        resource = {"pp": names.PLACEMENT_POLICIES, "cc": names.CAPACITY_CLASSES}[short]
+        found: Json = self.plane.api.get(path(resource, name)) or {}
         return found
 
     def condition(self, place: str, kind: str = "Accepted") -> Json:
@@ -70,16 +74,11 @@ class Site:
 
     def until(self, what: str, holds: Callable[[], object]) -> None:
         """Wait until it holds; fails with all statuses if it never does."""
-        deadline = time.monotonic() + PATIENCE
-        while not holds():
-            if time.monotonic() > deadline:
-                objects = self.kubectl("get", "pp,cc", "-o", "yaml")
-                raise AssertionError(f"not so: {what}\n{objects}")
-            time.sleep(0.05)
+        eventually(what, holds, explain=lambda: self.kubectl("get", "pp,cc", "-o", "yaml"))
 
     def until_said(self, place: str, kind: str, status: str, reason: str) -> Json:
         """Wait until a condition of the newest generation is so, and return it."""
-        generation = self.kubectl.json("get", place)["metadata"]["generation"]
+        generation = self.stored(place)["metadata"]["generation"]
 
         def said() -> bool:
             found = self.condition(place, kind)
@@ -121,10 +120,10 @@ class Site:
             "metadata": {"name": name, "labels": labels},
             "spec": {"containers": [container]},
         }
-        self.kubectl("create", "-f", "-", stdin=json.dumps(manifest))
+        pods = path("pods", namespace=names.NAMESPACE)
+        self.plane.api.create(pods, manifest)
         status = {"phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}]}
-        patch = json.dumps({"status": status})
-        self.kubectl("patch", "pod", name, "--subresource=status", "-p", patch)
+        self.plane.api.patch(f"{pods}/{name}/status", {"status": status})
 
 
 def _words(line: str) -> Iterator[tuple[int, str]]:
@@ -173,8 +172,7 @@ def site(
 ) -> Site:
     """The cluster, once it knows policies."""
     missing = f"the cluster does not know placementpolicies.{names.GROUP}"
-    while missing not in told(controller):
-        time.sleep(0.05)
+    eventually("the kinds are missed", lambda: missing in told(controller))
     for definition in custom_resource_definitions().values():
         install_definition(plane.api, definition)
     kubectl = kubectl_for(plane).within(names.NAMESPACE)
@@ -192,7 +190,10 @@ def told(controller: SandboxController) -> str:
 def clean(site: Site) -> Iterator[Site]:
     """Without policies at the end."""
     yield site
-    site.kubectl("delete", "pp,cc,nodes,pods", "--all", "--force", "--grace-period=0")
+    pods = path("pods", namespace=names.NAMESPACE)
+    everything = (path(names.PLACEMENT_POLICIES), path(names.CAPACITY_CLASSES), path("nodes"))
+    for collection in (*everything, f"{pods}?gracePeriodSeconds=0"):
+        site.plane.api.delete(collection)
 
 
 def test_the_columns_are_filled(clean: Site) -> None:
@@ -261,7 +262,7 @@ def node(site: Site, name: str, labels: Mapping[str, str]) -> None:
     """A node that runs nothing."""
     metadata = {"name": name, "labels": dict(labels)}
     manifest = {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
-    site.kubectl("create", "-f", "-", stdin=json.dumps(manifest))
+    site.plane.api.create(path("nodes"), manifest)
 
 
 def decide(server: Served, namespace: str, count: int = 1, **spec: Json) -> None:
@@ -275,8 +276,7 @@ def test_pods_are_counted_over_replicas_and_controllers(clean: Site) -> None:
     """Of every replica, also after one is gone, and after the controller has begun anew."""
     site = clean
     for name in ("strict", "spot-1"):
-        if name not in site.kubectl("get", "namespaces"):
-            site.kubectl("create", "namespace", name)
+        site.plane.create_namespace(name)
     site.kubectl("create", "-f", "-", stdin=f"{LABELLED_SPOT}---{ON_SPOT}---{STRICT}")
     site.until_said("pp/strict", "Accepted", "True", "Accepted")
 

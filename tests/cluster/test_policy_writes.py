@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 import yaml
 
 from tests.cluster.test_policy_crds import SHIPPED
+from tests.eventually import eventually
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
@@ -249,15 +249,13 @@ def test_a_set_that_is_wrong_can_be_mended_step_by_step(
 def unregister(plane: ControlPlane) -> None:
     """Let writes pass, once the API server has heard of it."""
     plane.api.call("DELETE", CONFIGURATION)
-    while is_judged(plane):
-        time.sleep(0.1)
+    eventually("writes pass", lambda: not is_judged(plane))
 
 
 def register(plane: ControlPlane, configuration: Json) -> None:
     """Have writes judged again, from when the API server has heard of it."""
     plane.api.create(COLLECTION, bare(configuration))
-    while not is_judged(plane):
-        time.sleep(0.1)
+    eventually("writes are judged", lambda: is_judged(plane))
 
 
 def bare(configuration: Json) -> Json:
@@ -290,8 +288,9 @@ def test_without_the_webhook_no_policy_is_written_and_pods_go_on(
     (entry,) = (each for each in configuration["webhooks"] if each["name"] == POLICIES)
     nobody = {**entry, "clientConfig": {"url": "https://127.0.0.1:1/validate"}}
     policy_api.api.create(COLLECTION, {**bare(configuration), "webhooks": [nobody]})
-    while apply(kubectl, SPOT, "--dry-run=server")[0] == 0:
-        time.sleep(0.1)
+    eventually(
+        "the API server asks in vain", lambda: apply(kubectl, SPOT, "--dry-run=server")[0] != 0
+    )
     code, said = apply(kubectl, SPOT)
     assert code == 1
     assert 'failed calling webhook "policies.fairlead.dev"' in said

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from tests.cluster.rooms import Room
+from tests.cluster.rooms import LOOK, Room
 from tests.cluster.scenes import play
+from tests.eventually import eventually
 from webhook import names
 
 pytest_plugins = ["tests.cluster.run_fixtures"]
@@ -31,7 +32,7 @@ def test_a_master_that_succeeds_ends_the_run(run_room: Room, policy: str, left: 
     assert scene.condition("Succeeded")["status"] == "True"
     scene.until(f"{left} remain", lambda: set(scene.pods()) == left)
     # The Service goes with the Run, not before.
-    assert scene.room.kubectl.json("get", "service", "clean")
+    assert scene.room.get("services", "clean")
 
 
 def test_a_single_pod_is_a_run(run_room: Room) -> None:
@@ -57,15 +58,7 @@ def test_a_run_is_deleted_when_its_time_to_live_is_over(run_room: Room) -> None:
     scene = play(run_room, "brief", ttlSecondsAfterFinished=2, cleanPodPolicy="None")
     scene.until_running("master-0")
     scene.ends("master-0", 0)
-    kubectl = run_room.kubectl
-
-    def gone() -> bool:
-        left = kubectl.json("get", "runs,pods,services")["items"]
-        return not left
-
-    scene.room.kubectl("wait", "--for=delete", "run/brief", "--timeout=180s")
-    while not gone():
-        pass
+    scene.until_gone()
 
 
 def test_suspension_frees_the_pods_and_keeps_the_counts(run_room: Room) -> None:
@@ -107,16 +100,15 @@ def test_a_deleted_run_takes_everything_with_it(run_room: Room) -> None:
     roles = {"launcher": {}, "worker": {"count": 2}}
     scene = play(run_room, "gone", framework="mpi", replicas=roles)
     scene.until_running("launcher-0", "worker-0", "worker-1")
-    kubectl = run_room.kubectl
-    kubectl("delete", "run", "gone")
-    names_ = ("pods", "services", "secrets", "configmaps")
+    run_room.delete(names.RUNS, "gone")
+    scene.until_gone()
 
     def left() -> list[str]:
-        listed = kubectl.json("get", ",".join(names_))["items"]
-        return [one for one in listed if one["metadata"]["name"].startswith("gone")]
+        owned = ("pods", "services", "secrets", "configmaps")
+        found = [each["metadata"]["name"] for kind in owned for each in run_room.items(kind)]
+        return [name for name in found if name.startswith("gone")]
 
-    while left():
-        pass
+    eventually("nothing is left", lambda: not left(), explain=left, period=LOOK)
 
 
 def test_a_run_that_cannot_be_scheduled_says_why(run_room: Room) -> None:
@@ -130,14 +122,14 @@ def test_a_run_that_cannot_be_scheduled_says_why(run_room: Room) -> None:
             "worker": {"count": 2, "environment": {"nodeSelector": {"no": "where"}}},
         },
     )
-    scene.until(
-        "the status says why",
-        lambda: scene.condition("Scheduled").get("reason") == "Unschedulable",
-    )
-    message = scene.condition("Scheduled")["message"]
-    assert message.startswith("2 of 3 pods: 0/"), message
-    assert "node affinity/selector" in message
-    assert scene.status["message"] == message
+
+    def message() -> str:
+        return str(scene.condition("Scheduled").get("message", ""))
+
+    scene.until("the status says why", lambda: message().startswith("2 of 3 pods: 0/"))
+    assert scene.condition("Scheduled")["reason"] == "Unschedulable"
+    assert "node affinity/selector" in message()
+    assert scene.status["message"] == message()
     described = run_room.kubectl("describe", "run", "nowhere")
     assert "Unschedulable" in described
 

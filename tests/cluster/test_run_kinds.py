@@ -53,11 +53,11 @@ def test_mpi(run_room: Room) -> None:
     _, pods = started(run_room, "mpi", launcher=1, worker=2)
     created = {name: pod["metadata"]["creationTimestamp"] for name, pod in pods.items()}
     assert created["launcher-0"] >= max(created["worker-0"], created["worker-1"])
-    maps = run_room.kubectl.json("get", "configmaps", "-l", f"{names.RUN}=gang")["items"]
+    maps = run_room.items("configmaps", f"{names.RUN}=gang")
     (hostfile,) = [one["data"]["hostfile"] for one in maps if "hostfile" in one.get("data", {})]
     hosts = [line.split()[0] for line in hostfile.splitlines()]
     assert [host.partition(".")[0] for host in hosts] == ["gang-worker-0", "gang-worker-1"]
-    (secret,) = run_room.kubectl.json("get", "secrets", "-l", f"{names.RUN}=gang")["items"]
+    (secret,) = run_room.items("secrets", f"{names.RUN}=gang")
     keys = {key: base64.b64decode(value) for key, value in secret["data"].items()}
     assert any(b"PRIVATE KEY" in value for value in keys.values())
     mounted = {
@@ -106,24 +106,23 @@ def notebook(run_room: Room) -> Scene:
 
 def test_a_notebook_is_a_deployment_and_a_service(notebook: Scene) -> None:
     """One pod, replaced before a second one could want its volume, behind an address."""
-    kubectl = notebook.room.kubectl
-    deployment = kubectl.json("get", "deployment", "lab")
+    deployment = notebook.room.get("deployments", "lab")
     assert deployment["spec"]["replicas"] == 1
     assert deployment["spec"]["strategy"] == {"type": "Recreate"}
     assert deployment["metadata"]["ownerReferences"][0]["kind"] == "Run"
-    service = kubectl.json("get", "service", "lab")
+    service = notebook.room.get("services", "lab")
     assert [port["port"] for port in service["spec"]["ports"]] == [8888]
     assert notebook.status["address"] == f"http://lab.{notebook.room.name}.svc:8888"
-    (pod,) = kubectl.json("get", "pods")["items"]
+    (pod,) = notebook.room.pods()
     assert pod["metadata"]["labels"][names.KIND] == "notebook"
 
     def behind() -> list[str]:
-        slices = kubectl.json("get", "endpointslices")["items"]
+        slices = notebook.room.items("endpointslices")
         return [each["targetRef"]["name"] for one in slices for each in one["endpoints"] or ()]
 
     # The endpoint slices follow their pods.
     notebook.until("it is reached", lambda: behind() == [pod["metadata"]["name"]])
-    (row,) = kubectl("get", "runs", "--no-headers").splitlines()
+    (row,) = notebook.room.kubectl("get", "runs", "--no-headers").splitlines()
     assert row.split()[:3] == ["lab", "Running", "1/1"]
 
 

@@ -18,10 +18,9 @@ def test_a_large_run_has_its_addresses_when_all_its_pods_are_there(run_room: Roo
         framework="pytorch",
         replicas={"master": {}, "worker": {"count": LARGE}},
     )
-    kubectl = run_room.kubectl
 
     def selector() -> object:
-        return kubectl.json("get", "service", "large")["spec"].get("selector")
+        return run_room.get("services", "large")["spec"].get("selector")
 
     scene.until("every replica has a pod", lambda: len(scene.pods()) == LARGE + 1)
     uid = scene.run()["metadata"]["uid"]

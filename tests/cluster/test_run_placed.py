@@ -153,7 +153,7 @@ def mnist_room(run_room: Room, new_namespace: NewNamespace) -> Room:  # noqa: AR
 def test_each_replica_has_its_resources_and_its_place(mnist_room: Room, make: Any) -> None:
     """Masters and servers land on demand, workers on spot: the real scheduler puts them there."""
     pods = played(mnist_room, make())
-    nodes = mnist_room.kubectl.json("get", "nodes")["items"]
+    nodes = mnist_room.items("nodes")
     spot = {node["metadata"]["name"] for node in nodes if SPOT in node["metadata"]["labels"]}
     for name, pod in pods.items():
         assert (pod["spec"]["nodeName"] in spot) == name.startswith("worker"), name
@@ -183,7 +183,7 @@ def test_tf_config_agrees_across_all(mnist_room: Room) -> None:
         "worker": 7,
         "ps": 3,
     }
-    service = mnist_room.kubectl.json("get", "service", "mnist")
+    service = mnist_room.get("services", "mnist")
     assert service["spec"]["clusterIP"] == "None"
     assert service["spec"]["publishNotReadyAddresses"] is True
     for name, config in configs.items():
@@ -195,7 +195,7 @@ def test_tf_config_agrees_across_all(mnist_room: Room) -> None:
     everybody = {pod["metadata"]["name"] for pod in pods.values()}
 
     def resolvable() -> set[str]:
-        slices = mnist_room.kubectl.json("get", "endpointslices")["items"]
+        slices = mnist_room.items("endpointslices")
         return {each["hostname"] for one in slices for each in one["endpoints"] or ()}
 
     # The endpoint slices follow their pods.

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from tests.eventually import eventually
 from webhook import names
-from webhook.sandbox.control_plane import Settings
+from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.webhook import start_webhook, stop_webhook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from tests.control_planes import StartControlPlane
-    from webhook.sandbox.control_plane import ControlPlane
     from webhook.sandbox.kubectl import Kubectl
 
 
@@ -88,16 +89,33 @@ def test_a_daemon_set_is_made_by_its_controller_s_own_user(
     assert "system:serviceaccount:kube-system:daemon-set-controller" in makers
 
 
-def test_every_node_has_a_lease_that_is_kept_up(cluster_kubectl: Kubectl) -> None:
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+
+
+def renewed(plane: ControlPlane) -> str:
+    """When a node's lease was last renewed."""
+    return str(((plane.api.get(f"{LEASES}/spot-0") or {}).get("spec") or {}).get("renewTime"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def renewed_before(control_plane: ControlPlane) -> str:
+    """When it was before this module's tests, for it is renewed each 10 s."""
+    return renewed(control_plane)
+
+
+@pytest.mark.last
+def test_every_node_has_a_lease_that_is_kept_up(
+    control_plane: ControlPlane, renewed_before: str
+) -> None:
     """Without it the node controller would call a node NotReady before a minute is over."""
-    leases = cluster_kubectl.within("kube-node-lease")
-    nodes = cluster_kubectl.json("get", "nodes")["items"]
-    for name in (node["metadata"]["name"] for node in nodes):
-        leases("wait", "--for=create", f"lease/{name}", "--timeout=180s")
-        assert leases.json("get", "lease", name)["spec"]["leaseDurationSeconds"] == 40
-    before = leases.json("get", "lease", "spot-0")["spec"]["renewTime"]
-    while leases.json("get", "lease", "spot-0")["spec"]["renewTime"] == before:
-        time.sleep(0.5)
+    api = control_plane.api
+    for node in api.get("/api/v1/nodes")["items"]:
+        lease = f"{LEASES}/{node['metadata']['name']}"
+        found = eventually("the node has a lease", partial(api.get, lease))
+        assert found["spec"]["leaseDurationSeconds"] == 40
+    # None is not a renewal: it was there by now, and this is a later one.
+    first = renewed(control_plane) if renewed_before == "None" else renewed_before
+    eventually("a lease is renewed", lambda: renewed(control_plane) != first, period=0.1)
 
 
 def test_a_deleted_pod_is_gone_at_once(kubectl: Kubectl) -> None:
@@ -108,27 +126,32 @@ def test_a_deleted_pod_is_gone_at_once(kubectl: Kubectl) -> None:
     assert kubectl.json("get", "pods")["items"] == []
 
 
+@pytest.fixture(scope="module")
+def two(
+    binaries: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """A control plane of two components, with a flag of its own."""
+    settings = Settings(
+        components=("etcd", "kube-apiserver"),
+        extra_arguments={"kube-apiserver": ["--default-not-ready-toleration-seconds=77"]},
+    )
+    with ControlPlane(tmp_path_factory.mktemp("two") / "state", binaries, settings) as plane:
+        yield plane
+
+
 def test_a_control_plane_of_two_components_takes_flags_of_its_own(
-    start_control_plane: StartControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl]
+    two: ControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl]
 ) -> None:
     """etcd and the API server alone accept pods, and extra flags reach the API server."""
-    plane = start_control_plane(
-        Settings(
-            components=("etcd", "kube-apiserver"),
-            extra_arguments={
-                "kube-apiserver": ["--default-not-ready-toleration-seconds=77"],
-            },
-        )
-    )
-    kubectl = kubectl_for(plane)
+    kubectl = kubectl_for(two)
     kubectl.create(pod("alone"))
     tolerations = kubectl.json("get", "pod", "alone")["spec"]["tolerations"]
     assert tolerations[0]["tolerationSeconds"] == 77
 
 
-def test_a_component_can_crash_and_come_back(start_control_plane: StartControlPlane) -> None:
+def test_a_component_can_crash_and_come_back(two: ControlPlane) -> None:
     """An API server that was killed serves the same objects once it is started again."""
-    plane = start_control_plane(Settings(components=("etcd", "kube-apiserver")))
+    plane = two
     plane.create_namespace("kept")
     plane.stop_component("kube-apiserver")
     assert not plane.api.ready()
@@ -137,11 +160,10 @@ def test_a_component_can_crash_and_come_back(start_control_plane: StartControlPl
     assert plane.api.get("/api/v1/namespaces/kept")
 
 
-def test_a_stopped_control_plane_leaves_nothing_behind(
-    start_control_plane: StartControlPlane,
-) -> None:
+@pytest.mark.last
+def test_a_stopped_control_plane_leaves_nothing_behind(two: ControlPlane) -> None:
     """No process and no file is left."""
-    plane = start_control_plane(Settings(components=("etcd", "kube-apiserver")))
+    plane = two
     pids = plane.pids
     assert set(pids) == {"etcd", "kube-apiserver"}
     assert all(exists(pid) for pid in pids.values())

@@ -7,20 +7,33 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.cluster.manifests import pod
 from tests.cluster.scenes import run_manifest
+from tests.eventually import eventually
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.processes import alive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
+
+
+POLICIES = """\
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: to-a-pool}
+spec:
+  overrides:
+    nodeSelector: {cloud.google.com/gke-nodepool: on-demand}
+"""
+
+# Names of sandboxes.
+FILES, OBJECTS = "files", "objects"
 
 
 @dataclass(frozen=True)
@@ -28,6 +41,11 @@ class Command:
     """Runs the command in a process of its own, with a cache of the test's own."""
 
     environ: Mapping[str, str]
+
+    @property
+    def folders(self) -> Path:
+        """Where each sandbox has its folder; absent while there is none."""
+        return Path(self.environ["FAIRLEAD_CACHE"]) / "sandboxes"
 
     def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Exit code, stdout and stderr."""
@@ -40,35 +58,74 @@ class Command:
             check=False,
         )
 
-    def status(self) -> dict[str, Any]:
+    def status(self, name: str = "default") -> dict[str, Any]:
         """What `status -o json` prints."""
-        document: dict[str, Any] = json.loads(self("status", "-o", "json").stdout)
+        shown = self("status", "--name", name, "-o", "json").stdout
+        document: dict[str, Any] = json.loads(shown)
         return document
 
 
-@pytest.fixture
-def cache(tmp_path: Path) -> Path:
-    """The cache, in which sandboxes have their folders."""
-    return tmp_path / "cache"
-
-
-@pytest.fixture
-def sandbox(cache: Path, tmp_path: Path, binaries: Mapping[str, Path]) -> Iterator[Command]:
-    """The command; what it has started is stopped at the end, even if the test fails."""
-    assets = tmp_path / "assets"
+def command(folder: Path, binaries: Mapping[str, Path]) -> Command:
+    """The command with a cache of its own in the folder."""
+    assets = folder / "assets"
     assets.mkdir()
     for name, path in binaries.items():
         (assets / name).symlink_to(path)
-    environ = {**os.environ, "FAIRLEAD_CACHE": str(cache), "KUBEBUILDER_ASSETS": str(assets)}
-    command = Command(environ)
-    yield command
-    command("down")
+    cache = {"FAIRLEAD_CACHE": str(folder / "cache"), "KUBEBUILDER_ASSETS": str(assets)}
+    return Command({**os.environ, **cache})
 
 
-def test_up_status_and_down(sandbox: Command, cache: Path, kubectl_path: Path) -> None:
-    """A sandbox outlives its command, can be used, is left alone by a second up, and goes away."""
+@pytest.fixture
+def sandbox(tmp_path: Path, binaries: Mapping[str, Path]) -> Iterator[Command]:
+    """The command; what it has started is stopped at the end, even if the test fails."""
+    sandbox = command(tmp_path, binaries)
+    yield sandbox
+    sandbox("down")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two sandboxes with the same policies: FILES has the folder's, OBJECTS has its own."""
+
+    sandbox: Command
+    policies: Path
+    kubectl: Mapping[str, Kubectl]
+
+
+@pytest.fixture(scope="module")
+def pair(
+    tmp_path_factory: pytest.TempPathFactory, binaries: Mapping[str, Path], kubectl_path: Path
+) -> Iterator[Pair]:
+    """Both stand side by side, for all tests of this module that want policies."""
+    folder = tmp_path_factory.mktemp("sandboxes")
+    sandbox = command(folder, binaries)
+    policies = folder / "policies"
+    policies.mkdir()
+    (policies / "policy.yaml").write_text(POLICIES)
+    try:
+        for name, *options in ((FILES,), (OBJECTS, "--policies-from-cluster")):
+            up = sandbox("up", "--name", name, "--policies", str(policies), *options)
+            assert up.returncode == 0, up.stderr
+        yield Pair(
+            sandbox,
+            policies,
+            {
+                name: Kubectl(kubectl_path, sandbox.folders / name / "kubeconfig", "default")
+                for name in (FILES, OBJECTS)
+            },
+        )
+    finally:
+        for name in (FILES, OBJECTS):
+            sandbox("down", "--name", name)
+
+
+def test_up_status_and_down(sandbox: Command, kubectl_path: Path) -> None:
+    """A sandbox outlives its command, can be used, is left alone by a second up, and goes away.
+
+    One of which a component died is seen by status, and up starts it anew from nothing.
+    """
     up = sandbox("up")
-    directory = cache / "sandboxes" / "default"
+    directory = sandbox.folders / "default"
     kubeconfig = directory / "kubeconfig"
     # Nothing else is on stdout, for the shell evaluates it.
     assert (up.returncode, up.stdout) == (0, f"export KUBECONFIG={kubeconfig}\n"), up.stderr
@@ -101,39 +158,33 @@ def test_up_status_and_down(sandbox: Command, cache: Path, kubectl_path: Path) -
     assert (again.returncode, again.stdout) == (0, up.stdout)
     assert sandbox.status()["components"] == status["components"]
 
+    before = {each["name"]: each["pid"] for each in status["components"]}
+    os.kill(before["kube-scheduler"], signal.SIGKILL)
+    eventually("it is gone", lambda: not alive(before["kube-scheduler"], directory))
+    shown = sandbox("status")
+    assert shown.returncode == 1
+    assert "sandbox default: broken" in shown.stdout
+    up = sandbox("up")
+    assert up.returncode == 0
+    assert "clearing away what a broken sandbox default has left" in up.stderr
+    status = sandbox.status()
+    after = {each["name"]: each["pid"] for each in status["components"]}
+    assert set(after) == set(before)
+    assert not set(after.values()) & set(before.values())
+    assert not any(alive(pid, directory) for pid in before.values())
+
     down = sandbox("down")
     assert (down.returncode, down.stdout) == (0, "")
     assert not any(alive(each["pid"], directory) for each in status["components"])
-    assert not (cache / "sandboxes").exists()
+    assert not sandbox.folders.exists()
     gone = sandbox("status")
     assert (gone.returncode, gone.stdout) == (1, "sandbox default: absent\n")
     assert sandbox("kubeconfig").returncode == 1
     assert sandbox("down").returncode == 0
 
 
-def test_a_broken_sandbox_is_told_and_replaced(sandbox: Command, cache: Path) -> None:
-    """A component that died is seen by status, and up starts anew from nothing."""
-    assert sandbox("up").returncode == 0
-    before = {each["name"]: each["pid"] for each in sandbox.status()["components"]}
-    directory = cache / "sandboxes" / "default"
-    os.kill(before["kube-scheduler"], signal.SIGKILL)
-    while alive(before["kube-scheduler"], directory):
-        time.sleep(0.02)
-
-    shown = sandbox("status")
-    assert shown.returncode == 1
-    assert "sandbox default: broken" in shown.stdout
-
-    up = sandbox("up")
-    assert up.returncode == 0
-    assert "clearing away what a broken sandbox default has left" in up.stderr
-    after = {each["name"]: each["pid"] for each in sandbox.status()["components"]}
-    assert set(after) == set(before)
-    assert not set(after.values()) & set(before.values())
-
-
 def test_a_sandbox_that_cannot_start_leaves_nothing_behind(
-    sandbox: Command, cache: Path, tmp_path: Path
+    sandbox: Command, tmp_path: Path
 ) -> None:
     """The reason is told, and neither a process nor a file remains."""
     nodes = tmp_path / "nodes.yaml"
@@ -141,52 +192,19 @@ def test_a_sandbox_that_cannot_start_leaves_nothing_behind(
     up = sandbox("up", "--nodes", str(nodes))
     assert (up.returncode, up.stdout) == (1, "")
     assert "not a label value" in up.stderr
-    assert not (cache / "sandboxes").exists()
+    assert not sandbox.folders.exists()
 
 
-def test_two_sandboxes_stand_side_by_side(sandbox: Command, cache: Path, tmp_path: Path) -> None:
-    """Each name has its own ports, files and processes."""
-    nodes = tmp_path / "nodes.yaml"
-    nodes.write_text("pools: []")
-    try:
-        first = sandbox("up", "--name", "one", "--nodes", str(nodes), "-o", "json")
-        second = sandbox("up", "--name", "two", "--nodes", str(nodes), "-o", "json")
-        one, two = json.loads(first.stdout), json.loads(second.stdout)
-        assert one["url"] != two["url"]
-        assert sandbox("down", "--name", "one").returncode == 0
-        assert sandbox("status", "--name", "two").returncode == 0
-    finally:
-        sandbox("down", "--name", "one")
-        sandbox("down", "--name", "two")
-    assert not (cache / "sandboxes").exists()
-
-
-POLICIES = """\
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: to-a-pool}
-spec:
-  overrides:
-    nodeSelector: {cloud.google.com/gke-nodepool: on-demand}
-"""
-
-
-def test_with_policies_pods_of_runs_are_placed(
-    sandbox: Command, cache: Path, tmp_path: Path, kubectl_path: Path
-) -> None:
+def test_with_policies_pods_of_runs_are_placed(pair: Pair) -> None:
     """up --policies runs the webhook beside the control plane, registered and in effect.
 
     It knows the nodes, and warns of a pod that none of them admits.
     """
-    policies = tmp_path / "policies"
-    policies.mkdir()
-    (policies / "policy.yaml").write_text(POLICIES)
-    up = sandbox("up", "--policies", str(policies))
-    assert up.returncode == 0, up.stderr
-    components = {each["name"]: each["running"] for each in sandbox.status()["components"]}
+    found = pair.sandbox.status(FILES)["components"]
+    components = {each["name"]: each["running"] for each in found}
     assert components["fairlead"]
 
-    kubectl = Kubectl(kubectl_path, cache / "sandboxes" / "default" / "kubeconfig", "default")
+    kubectl = pair.kubectl[FILES]
     kubectl("run", "placed", "--image=example.invalid/none", "--labels=fairlead.dev/run=one")
     kubectl("run", "other", "--image=example.invalid/none")
     placed, other = (kubectl.json("get", "pod", name) for name in ("placed", "other"))
@@ -199,28 +217,18 @@ def test_with_policies_pods_of_runs_are_placed(
         assert done.returncode == 0, done.stderr
         return done.stderr
 
-    while "pool=a matches none" not in warning():
-        pass
+    eventually("nodes are known", lambda: "pool=a matches none" in warning(), explain=warning)
 
-    again = sandbox("up", "--policies", str(policies / "policy.yaml"))
+    other = str(pair.policies / "policy.yaml")
+    again = pair.sandbox("up", "--name", FILES, "--policies", other)
     assert again.returncode == 1
-    assert f"runs already, with {policies}" in again.stderr
-
-    assert sandbox("down").returncode == 0
-    assert not (cache / "sandboxes").exists()
+    assert f"runs already, with {pair.policies}" in again.stderr
 
 
-def test_policies_of_the_sandbox_s_own_are_judged_when_they_are_written(
-    sandbox: Command, cache: Path, tmp_path: Path, kubectl_path: Path
-) -> None:
+def test_policies_of_the_sandbox_s_own_are_judged_when_they_are_written(pair: Pair) -> None:
     """up --policies-from-cluster begins with those of the folder, whose status is written."""
-    policies = tmp_path / "policies"
-    policies.mkdir()
-    (policies / "policy.yaml").write_text(POLICIES)
-    up = sandbox("up", "--policies-from-cluster", "--policies", str(policies))
-    assert up.returncode == 0, up.stderr
-    assert sandbox.status()["policies"] == "the cluster"
-    kubectl = Kubectl(kubectl_path, cache / "sandboxes" / "default" / "kubeconfig", "default")
+    assert pair.sandbox.status(OBJECTS)["policies"] == "the cluster"
+    kubectl = pair.kubectl[OBJECTS]
     kubectl("wait", "--for=condition=Accepted", "placementpolicy/to-a-pool", "--timeout=180s")
     kubectl("run", "placed", "--image=example.invalid/none", "--labels=fairlead.dev/run=one")
     placed = kubectl.json("get", "pod", "placed")
@@ -232,8 +240,21 @@ def test_policies_of_the_sandbox_s_own_are_judged_when_they_are_written(
     assert "there is no capacity class 'none'" in refused.stderr
 
 
+@pytest.mark.last
+def test_two_sandboxes_stand_side_by_side(pair: Pair) -> None:
+    """Each name has its own ports, files and processes."""
+    sandbox = pair.sandbox
+    one, two = (sandbox.status(name) for name in (FILES, OBJECTS))
+    assert one["state"] == two["state"] == "running"
+    assert one["url"] != two["url"]
+    assert sandbox("down", "--name", FILES).returncode == 0
+    assert sandbox("status", "--name", OBJECTS).returncode == 0
+    assert sandbox("down", "--name", OBJECTS).returncode == 0
+    assert not sandbox.folders.exists()
+
+
 def test_invalid_policies_are_told_before_anything_is_started(
-    sandbox: Command, cache: Path, tmp_path: Path
+    sandbox: Command, tmp_path: Path
 ) -> None:
     """Every finding is printed as `fairlead check` would, and no sandbox is there."""
     path = tmp_path / "policy.yaml"
@@ -242,4 +263,4 @@ def test_invalid_policies_are_told_before_anything_is_started(
     assert (up.returncode, up.stdout) == (1, "")
     assert f"{path}:5:" in up.stderr
     assert "spec.priority" in up.stderr
-    assert not (cache / "sandboxes").exists()
+    assert not sandbox.folders.exists()

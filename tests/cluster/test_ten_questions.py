@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import shlex
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,7 +14,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.cluster.manifests import WORKERS_ON_SPOT, pod, template, workload
-from tests.cluster.rooms import is_stamped, stamp
+from tests.cluster.rooms import LOOK, Room, is_stamped, stamp
+from tests.eventually import eventually
 from webhook import names
 from webhook.cli import fairlead
 from webhook.sandbox.control_plane import ControlPlane
@@ -28,8 +27,6 @@ from webhook.times import to_second
 pytest_plugins = ["tests.cluster.policy_fixtures", "tests.cluster.run_fixtures"]
 
 Json = dict[str, Any]
-# Seconds. For whatever the scene waits for.
-PATIENCE = 180
 CONFIGURATION = (
     f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/"
     f"{names.WEBHOOK_CONFIGURATION}"
@@ -106,52 +103,44 @@ class Scene:
         return done
 
 
-def wait(condition: Callable[[], bool], what: str) -> None:
-    """Until it holds."""
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.1)
-
-
 def erase(kubectl: Kubectl) -> None:
     """No policies, classes and exceptions are left."""
     for resource in (names.PLACEMENT_EXCEPTIONS, names.PLACEMENT_POLICIES, names.CAPACITY_CLASSES):
         kubectl("delete", resource, "--all")
 
 
-def unplaced(plane: ControlPlane, room: Kubectl) -> None:
+def unplaced(plane: ControlPlane, room: Room) -> None:
     """A worker that is created while no pods are sent to the webhook."""
     known = plane.api.get(CONFIGURATION)
     cut = {**known, "webhooks": [{**each, "rules": []} for each in known["webhooks"]]}
     plane.api.call("PUT", CONFIGURATION, cut)
-    probe = json.dumps(pod("probe", labels=of("worker")))
+    probe = pod("probe", labels=of("worker"))
 
     def stamped() -> bool:
-        return is_stamped(room.json("create", "-f", "-", "--dry-run=server", stdin=probe))
+        return is_stamped(room.create(probe, dry_run=True))
 
-    wait(lambda: not stamped(), "the API server forgets the webhook")
-    room("create", "-f", "-", stdin=json.dumps(pod("unseen", labels=of("worker"))))
+    eventually("the API server forgets the webhook", lambda: not stamped())
+    room.create(pod("unseen", labels=of("worker")))
     now = plane.api.get(CONFIGURATION)
     plane.api.call("PUT", CONFIGURATION, {**now, "webhooks": known["webhooks"]})
-    wait(stamped, "the API server sends pods again")
+    eventually("the API server sends pods again", stamped)
 
 
-def play(plane: ControlPlane, room: Kubectl) -> None:
+def play(plane: ControlPlane, room: Room) -> None:
     """What has happened before anybody asks."""
     for name, role in (("train-worker-0", "worker"), ("train-ps-0", "ps")):
-        room("create", "-f", "-", stdin=json.dumps(pod(name, labels=of(role))))
+        room.create(pod(name, labels=of(role)))
     made = workload("Deployment", "web", template(labels=of("worker")), replicas=2)
-    room("create", "-f", "-", stdin=json.dumps(made))
-    debugged = json.dumps(pod("debugged", labels={**of("worker"), "debug": "anna"}))
+    room.create(made)
+    debugged = pod("debugged", labels={**of("worker"), "debug": "anna"})
 
     def excepted() -> bool:
-        dry = room.json("create", "-f", "-", "--dry-run=server", stdin=debugged)
+        dry = room.create(debugged, dry_run=True)
         return "debugging" in stamp(dry).get("exceptions", {})
 
-    wait(excepted, "the webhook knows the exception")
-    room("create", "-f", "-", stdin=debugged)
-    wait(lambda: len(room.json("get", "pods")["items"]) == 5, "the Deployment's pods")
+    eventually("the webhook knows the exception", excepted)
+    room.create(debugged)
+    eventually("the Deployment's pods are there", lambda: len(room.pods()) == 5, period=LOOK)
     unplaced(plane, room)
 
 
@@ -186,8 +175,8 @@ def scene(
     )
     try:
         kubectl("apply", "--server-side", "-f", "-", stdin=EXCEPTION)
-        play(plane, kubectl.within(namespace))
-        wait(lambda: counted(plane), "the controller writes what the webhook has counted")
+        play(plane, Room(plane, kubectl.within(namespace), namespace))
+        eventually("the controller writes what the webhook has counted", lambda: counted(plane))
         yield Scene(plane, kubectl, namespace)
     finally:
         plane.stop_component(controller.name)

@@ -14,6 +14,7 @@ from certs.authority import new_authority
 from certs.issue import Names, issue_server, service_names
 from certs.pair import Pair, read_certificate
 from tests.cli.served import Served, served
+from tests.eventually import eventually
 from tests.server.serving import connect, serial_number
 from webhook.sandbox.control_plane import ControlPlane
 
@@ -137,10 +138,16 @@ def on_the_wire(server: Served) -> int:
 
 def until_reason(server: Served, text: str, name: str = "certificate") -> dict[str, Any]:
     """Wait until the condition of this name says so, and return it."""
-    while True:
+
+    def said() -> dict[str, Any]:
         condition: dict[str, Any] = server.readiness()[1][name]
-        if text in condition["reason"]:
-            return condition
+        return condition
+
+    def so() -> dict[str, Any] | None:
+        condition = said()
+        return condition if text in condition["reason"] else None
+
+    return eventually(f"{name}: {text}", so, explain=said)
 
 
 def test_a_secret_serves_as_soon_as_it_is_written(server: Served, secret: Secret) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ import pytest
 
 from tests.cluster.manifests import pod
 from tests.cluster.rooms import NewNamespace, Room, Running, is_stamped
+from tests.eventually import eventually
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.ports import free_ports
 from webhook.sandbox.webhook import Webhook
@@ -83,8 +84,7 @@ def unready(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Unready]:
     health = f"http://127.0.0.1:{ports['health']}"
     webhook = Webhook("unready", url, health, authority, "")
     try:
-        while not authority.exists():
-            time.sleep(0.05)
+        eventually("the webhook has its certificate", authority.exists)
         yield Unready(Running(webhook, tmp_path), register)
     finally:
         control_plane.api.call("DELETE", f"{CONFIGURATIONS}/unready")
@@ -98,12 +98,13 @@ def create(room: Room, name: str) -> CompletedProcess[str]:
 
 def created_once_registered(room: Room, unready: Unready, name: str) -> CompletedProcess[str]:
     """The first creation of which the webhook was asked: the API server hears of it in a moment."""
-    number = 0
-    while True:
-        done = create(room, f"{name}-{number}")
-        if unready.refused():
-            return done
-        number += 1
+    numbers = itertools.count()
+
+    def once() -> CompletedProcess[str] | None:
+        done = create(room, f"{name}-{next(numbers)}")
+        return done if unready.refused() else None
+
+    return eventually("the webhook is asked", once)
 
 
 def test_with_fail_the_pod_is_refused(unready: Unready, new_namespace: NewNamespace) -> None:
@@ -129,7 +130,7 @@ def test_with_ignore_the_pod_is_created_as_it_came(
     done = created_once_registered(room, unready, "p")
     assert done.returncode == 0
     name = done.stdout.split()[0].removeprefix("pod/")
-    assert not is_stamped(room.kubectl.json("get", "pod", name))
+    assert not is_stamped(room.get("pods", name))
     (annotations,) = room.audited(name)
     assert any(key.startswith("failed-open.mutation.webhook") for key in annotations)
 
@@ -143,8 +144,7 @@ def test_the_api_server_asks_again_by_itself(unready: Unready, new_namespace: Ne
     done: list[CompletedProcess[str]] = []
     creation = threading.Thread(target=lambda: done.append(create(room, "p")))
     creation.start()
-    while unready.refused() == before:
-        time.sleep(0.02)
+    eventually("it was asked once", lambda: unready.refused() != before)
     unready.mend()
     creation.join()
     assert done[0].returncode == 0, done[0].stderr

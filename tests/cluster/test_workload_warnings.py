@@ -12,6 +12,7 @@ import pytest
 
 from tests.cluster.manifests import pod
 from tests.cluster.rooms import Json, Room, Running
+from tests.eventually import eventually
 from webhook import names, validating
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.webhook import Webhook, start_webhook, stop_webhook
@@ -128,9 +129,9 @@ def applied(module_room: Room, manifest: Json, *options: str) -> list[str]:
 
 def told(module_room: Room, manifest: Json) -> list[str]:
     """The warnings, once the API server has heard of the configuration."""
-    while not (said := applied(module_room, manifest, "--dry-run=server")):
-        pass
-    return said
+    return eventually(
+        "workloads are warned of", lambda: applied(module_room, manifest, "--dry-run=server")
+    )
 
 
 def events(module_room: Room, owner: str) -> list[Json]:
@@ -146,6 +147,7 @@ def well_within_an_hour() -> None:
     """One Event is written for each hour of the clock: a test may not see two of them."""
     left = 3600 - time.time() % 3600
     if left < 60:
+        # Not in hope: the hour of the clock is what the test may not cross.
         time.sleep(left)
 
 
@@ -200,8 +202,7 @@ def test_a_deployment_is_warned_of_when_its_template_changes(
     assert module_room.kubectl.run("scale", "deployment", "web", "--replicas=1").stderr == ""
     web["spec"]["replicas"] = 2
     assert applied(module_room, web) == []
-    while not module_room.kubectl.json("get", "replicasets")["items"]:
-        pass
+    eventually("it has a ReplicaSet", lambda: module_room.items("replicasets"))
     assert replicas[1].metric("fairlead_workload_warnings_total") == before + 1
     made["spec"]["nodeSelector"][POOL] = "another"
     assert len(applied(module_room, web)) == 1
@@ -230,8 +231,8 @@ def test_a_training_job_is_known_by_what_its_operator_adds(
     control_plane.api.create(path, PYTORCH_JOBS)
     try:
         module_room.kubectl("wait", "--for=condition=Established", "crd/pytorchjobs.kubeflow.org")
-        while module_room.kubectl.run("get", "pytorchjobs").returncode:
-            pass
+        served = f"/apis/kubeflow.org/v1/namespaces/{module_room.name}/pytorchjobs"
+        eventually("they are served", lambda: control_plane.api.call("GET", served)[0] == 200)
         said = told(module_room, training)
     finally:
         control_plane.api.call("DELETE", f"{path}/pytorchjobs.kubeflow.org")
@@ -262,12 +263,11 @@ def test_the_owner_of_a_rejected_pod_has_one_event(
     first, second = replicas
     well_within_an_hour()
     module_room.create(job("silent"))
-    while not events(module_room, "silent"):
-        pass
+    eventually("the Job has an Event", lambda: events(module_room, "silent"))
     described = module_room.kubectl("describe", "job", "silent")
     assert "PlacementRejected" in described
     assert "Change the pod template of Job silent, or ask your admin" in described
-    owner = module_room.kubectl.json("get", "job", "silent")
+    owner = module_room.get("jobs", "silent")
     before = outcomes(first, "repeated")
     assert "policy pool-required" in refused(module_room, owner)
     assert outcomes(first, "repeated") > before
@@ -275,8 +275,7 @@ def test_the_owner_of_a_rejected_pod_has_one_event(
     forget(control_plane, first.webhook)
     written = outcomes(second, "written")
     assert "policy pool-required" in refused(module_room, owner)
-    while not outcomes(second, "repeated"):
-        pass
+    eventually("the second knows it", lambda: outcomes(second, "repeated"))
     assert outcomes(second, "written") == written
     assert [each["reason"] for each in events(module_room, "silent")] == ["PlacementRejected"]
 
@@ -290,8 +289,7 @@ def test_the_owner_of_a_pod_that_no_node_admits_has_an_event(
     assert said.startswith("Warning: fairlead: Job stuck: 0 of ")
     assert said.endswith(f"{POOL}=nowhere matches none")
     module_room.create(nowhere)
-    while not events(module_room, "stuck"):
-        pass
+    eventually("the Job has an Event", lambda: events(module_room, "stuck"))
     (event,) = events(module_room, "stuck")
     assert (event["reason"], event["type"]) == ("NoNode", "Warning")
     assert "Change the pod template of Job stuck, or ask your admin" in event["message"]
@@ -304,8 +302,7 @@ def test_a_dry_run_makes_no_event(module_room: Room, replicas: tuple[Running, Ru
     owner = module_room.create(job("dry", suspend=True))
     assert "policy pool-required" in refused(module_room, owner, "--dry-run=server")
     assert "policy pool-required" in refused(module_room, owner)
-    while not events(module_room, "dry"):
-        pass
+    eventually("the Job has an Event", lambda: events(module_room, "dry"))
     assert len(events(module_room, "dry")) == 1
     assert outcomes(replicas[1], "failed") == 0
 
@@ -316,7 +313,8 @@ def test_a_webhook_that_is_down_warns_of_nothing_and_stops_nothing(module_room: 
     nobody = {"op": "replace", "path": "/webhooks/0/clientConfig/url", "value": NOBODY}
     configuration = ("validatingwebhookconfiguration", NAMES[1])
     module_room.kubectl("patch", *configuration, "--type=json", "-p", json.dumps([nobody]))
-    while applied(module_room, job("alone"), "--dry-run=server"):
-        pass
+    eventually(
+        "nobody is asked", lambda: not applied(module_room, job("alone"), "--dry-run=server")
+    )
     assert applied(module_room, job("alone", suspend=True)) == []
     assert module_room.kubectl("get", "job", "alone", "-o", "name").strip() == "job.batch/alone"

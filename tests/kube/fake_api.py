@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from certs.authority import new_authority
+from tests.eventually import eventually_async
 from webhook.kube.client import Client
 from webhook.kube.config import load
 
@@ -178,6 +179,4 @@ def client_of(api: FakeApi, folder: Path, *, timeout: float = 60.0, **user: Any)
 
 async def until(condition: Callable[[], bool]) -> None:
     """Let other tasks run until `condition` holds."""
-    async with asyncio.timeout(120):
-        while not condition():  # noqa: ASYNC110 (what is waited for tells nobody)
-            await asyncio.sleep(0.001)
+    await eventually_async("what the test waits for", condition, period=0.001)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from tests.cluster.guards import until
 from tests.cluster.manifests import Json
 from tests.cluster.rooms import Room
+from tests.eventually import eventually
 from webhook.sandbox.kubectl import Kubectl
 
 CHECK: Final = "capacity-found"
@@ -48,7 +48,7 @@ def pass_with(room: Room, **update: object) -> None:
                 _say(room.kubectl, "workload", found["metadata"]["name"], said)
         return False
 
-    until("Kueue admits what has passed the check", passed)
+    eventually("Kueue admits what has passed the check", passed)
 
 
 def _say(kubectl: Kubectl, kind: str, name: str, status: Json) -> None:

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests.cluster.guards import guarded, until
+from tests.cluster.guards import guarded
 from tests.cluster.manifests import Json, pod
 from tests.cluster.rooms import NewNamespace, Room, is_stamped, stamp
+from tests.eventually import eventually
 from tests.operators import checks, kueue, queues
 from tests.operators.built import Built
 from tests.operators.queued import job, plain, served
@@ -178,7 +179,7 @@ def test_a_requirement_rejects_and_names_kueue(new_room: NewNamespace) -> None:
         events = room.kubectl.json("get", "events")["items"]
         return " ".join(e["message"] for e in events if e["reason"] == "FailedCreate")
 
-    until("the Job's pod is rejected", lambda: "policy never-gpu" in events())
+    eventually("the Job's pod is rejected", lambda: "policy never-gpu" in events())
     template = room.kubectl.json("get", "job", "train")["spec"]["template"]
     workload = template["metadata"]["annotations"][names.KUEUE_WORKLOAD]
     look = "has admitted the pod: look at its flavor or admission checks"
@@ -242,7 +243,9 @@ def test_a_plain_pod_that_policies_leave_no_flavor_waits_and_says_why(
     room = new_room({"test": "kueue", **KEEPS})
     room.create(plain("gpu"))
 
-    until("Kueue finds no flavor", lambda: "flavor gpu doesn't match node affinity" in said(room))
+    eventually(
+        "Kueue finds no flavor", lambda: "flavor gpu doesn't match node affinity" in said(room)
+    )
     assert "nodeName" not in room.pods()[0]["spec"]
 
 
@@ -280,11 +283,11 @@ def test_a_job_that_gave_way_starts_again_on_another_flavor(new_room: NewNamespa
 
     # None of both is to end before the other has moved.
     room.create(job("one", pods=1000))
-    until("it runs on the first flavor", lambda: bool(placed("train", {POOL: "gpu"})))
+    eventually("it runs on the first flavor", lambda: bool(placed("train", {POOL: "gpu"})))
     room.create(job("one", name="more-important", priority=URGENT, pods=1000))
-    until("the other does", lambda: bool(placed("more-important", {POOL: "gpu"})))
+    eventually("the other does", lambda: bool(placed("more-important", {POOL: "gpu"})))
     second = {POOL: "on-demand", SYSTEM: "linux"}
-    until("it runs again on the second", lambda: bool(placed("train", second)))
+    eventually("it runs again on the second", lambda: bool(placed("train", second)))
     again = placed("train", second)[0]
     assert GPU_TOLERATION not in again["tolerations"]
     assert again["nodeName"].startswith("on-demand")
@@ -323,7 +326,7 @@ def test_a_check_that_contradicts_a_placed_pod_is_kueues_error(new_room: NewName
     room.create(plain("checked"))
     checks.pass_with(room, nodeSelector={POOL: "gpu"})
     conflict = f"conflict for key={POOL}, value1=on-demand, value2=gpu"
-    until("Kueue cannot start the pod", lambda: conflict in said(room))
+    eventually("Kueue cannot start the pod", lambda: conflict in said(room))
     (seen,) = room.pods()
     assert ADMISSION_GATE in seen["spec"]["schedulingGates"]
 
@@ -357,9 +360,11 @@ def test_pods_of_a_stateful_set_that_are_placed_differently_need_one_role(
     def there(name: str) -> bool:
         return "nodeName" in pods().get(name, {}).get("spec", {})
 
-    until("both pods of one role have a node", lambda: there("one-role-0") and there("one-role-1"))
-    until("the first of two roles has one", lambda: there("two-roles-0"))
-    until("its second pod is there", lambda: "two-roles-1" in pods())
+    eventually(
+        "both pods of one role have a node", lambda: there("one-role-0") and there("one-role-1")
+    )
+    eventually("the first of two roles has one", lambda: there("two-roles-0"))
+    eventually("its second pod is there", lambda: "two-roles-1" in pods())
     found = pods()
     roles = {name: each["metadata"]["annotations"][ROLE] for name, each in found.items()}
     assert roles["one-role-0"] == roles["one-role-1"] == "replica"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.eventually import eventually
 from webhook.errors import SandboxError
 from webhook.sandbox.processes import Lifeline, Process, alive, end_recorded, recorded
 from webhook.sandbox.readiness import wait_until
@@ -25,10 +26,8 @@ def sleeper(directory: Path) -> list[str]:
 
 def gone(pid: int, directory: Path) -> bool:
     """Whether the process ends, for which it has a minute."""
-    deadline = time.monotonic() + 60
-    while alive(pid, directory) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return not alive(pid, directory)
+    eventually("the process ends", lambda: not alive(pid, directory))
+    return True
 
 
 def test_another_command_can_end_what_one_has_started(tmp_path: Path) -> None:

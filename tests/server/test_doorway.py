@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.eventually import eventually
 from tests.server.serving import HOST, post, running
 from webhook.server.crowd import DOOR_SECONDS, Crowd
 
@@ -37,12 +38,10 @@ def test_without_descriptors_the_longest_waiting_makes_room(
     crowd = Crowd(1000)
     with running(crowd=crowd) as server:
         waiting = socket.create_connection((HOST, server.https_port))
-        while not crowd.connections:
-            pass
+        eventually("somebody is in", lambda: crowd.connections)
         errors.append(number)
         socket.create_connection((HOST, server.https_port)).close()
-        while errors:
-            pass
+        eventually("the error is over", lambda: not errors)
         connection = server.connect()
         assert post(connection, b"served").read() == b"served"
         connection.close()
@@ -64,8 +63,7 @@ def test_a_client_that_speaks_no_tls_is_sent_away_and_counts_no_more() -> None:
             plain.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             while plain.recv(1000):
                 pass
-        while crowd.connections:
-            pass
+        eventually("no connection is left", lambda: not crowd.connections)
 
 
 def test_whoever_waited_too_long_at_the_door_is_turned_away_at_once() -> None:
@@ -76,8 +74,7 @@ def test_whoever_waited_too_long_at_the_door_is_turned_away_at_once() -> None:
     with running(crowd=crowd) as server:
         with socket.create_connection((HOST, server.https_port)) as connection:
             assert connection.recv(1) == b""
-        while crowd.connections:
-            pass
+        eventually("no connection is left", lambda: not crowd.connections)
     assert ended == ["late"]
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from certs.pair import Pair
+from tests.eventually import eventually
 from tests.server.serving import HOST, connect, post, readiness, running
 from tests.wording import Wording
 
@@ -42,13 +43,13 @@ class Program:
     def signal_and_wait_unready(self, number: signal.Signals) -> None:
         """Send a signal, and return once the program says that it is draining."""
         self.process.send_signal(number)
-        while readiness(self.plain_port)[1]["conditions"]["drain"]["ready"]:
-            pass
+        eventually("it drains", self._drains)
+
+    def _drains(self) -> bool:
+        return not readiness(self.plain_port)[1]["conditions"]["drain"]["ready"]
 
     def refuses(self) -> bool:
         """Tell whether the HTTPS port takes no more connections."""
-        # A rush of connections may have the place of one whose request is not whole.
-        time.sleep(0.02)
         try:
             # No TLS over it: Python leaves a socket open that is reset just before that begins.
             socket.create_connection((HOST, self.https_port)).close()
@@ -126,8 +127,8 @@ def test_after_the_grace_time_requests_in_flight_are_finished() -> None:
         # The answer to a request on another connection tells that this one has been taken.
         assert post(idle, b"again").read() == b"again"
         server.process.send_signal(signal.SIGTERM)
-        while not server.refuses():
-            pass
+        # Not in a rush: connections could have the place of one whose request is not whole.
+        eventually("nobody is let in", server.refuses)
         # Longer than a goodbye takes: what is waited for is the request.
         time.sleep(1.5)
         # The plain port answers to the last.
@@ -187,8 +188,8 @@ def test_a_second_signal_ends_a_wait_for_requests_in_flight() -> None:
         _begin(in_flight)
         assert post(idle, b"again").read() == b"again"
         server.process.send_signal(signal.SIGTERM)
-        while not server.refuses():
-            pass
+        # Not in a rush: connections could have the place of one whose request is not whole.
+        eventually("nobody is let in", server.refuses)
         server.process.send_signal(signal.SIGTERM)
         code, _ = server.ended()
         idle.close()

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 import pytest
 
 from certs.issue import issue_server, service_names
+from tests.eventually import eventually_async
 from tests.server.serving import HOST, Running, authority, running
 from tests.wording import Wording, mentions
 from webhook.server.handshake import SelfHandshake, reached_by
@@ -222,12 +223,10 @@ def test_a_change_has_the_next_handshake_made_at_once(server: Running) -> None:
     async def main() -> list[bool]:
         shaken = Shaken(server.https_port, Published("a", b""))
         running_on = asyncio.create_task(shaken.handshake.run())
-        while not shaken.results:  # noqa: ASYNC110 (tells nobody)
-            await asyncio.sleep(0.01)
+        await eventually_async("there is a handshake", lambda: shaken.results)
         shaken.trusted = (Published("a", server.trust.certificate),)
         shaken.due.set()
-        while len(shaken.results) == 1:  # noqa: ASYNC110 (tells nobody)
-            await asyncio.sleep(0.01)
+        await eventually_async("there is another", lambda: len(shaken.results) > 1)
         running_on.cancel()
         return shaken.results
 

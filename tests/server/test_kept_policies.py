@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tests.eventually import eventually_async
 from tests.kube.fake_api import until
 from tests.wording import Wording
 from webhook.errors import ClusterError, FairleadError
@@ -99,11 +100,14 @@ class Stage:
 
     async def goes_on_until(self, text: str) -> None:
         """Have every sleep be over until this is what serves."""
-        while self.reloader.current != text:
+
+        async def so() -> bool:
             # It sleeps no more once it has what it waits for, and that is compiled on a thread.
             if self.asleep is not None and not self.asleep.done():
                 await self.wake()
-            await asyncio.sleep(0.001)
+            return self.reloader.current == text
+
+        await eventually_async(f"{text} serves", so, period=0.001)
 
     async def takes(self, text: str) -> None:
         """Wait until this is what serves."""

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING
 
+from tests.eventually import eventually_async
 from tests.server.serving import echo, post, running
 from webhook.server.crowd import Crowd
 from webhook.server.limit import InFlightLimit
@@ -30,8 +31,7 @@ class _Held:
         if messages[-1]["type"] == "http.disconnect":
             return
         self.came.release()
-        while not self.may.is_set():  # noqa: ASYNC110 (set by another thread)
-            await asyncio.sleep(0.01)
+        await eventually_async("it may answer", self.may.is_set)
 
         async def received() -> Message:
             return messages.pop(0)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.eventually import eventually
 from tests.server.serving import HOST, Running, post, running
 from webhook.server import protocol
 from webhook.server.crowd import Crowd, Visit
@@ -105,8 +106,7 @@ def test_whoever_stalls_is_closed(stall: Callable[[Running], socket.socket]) -> 
     with served(crowd) as server, ExitStack() as stack:
         connections = [stack.enter_context(stall(server)) for _ in range(5)]
         until_closed(connections)
-        while crowd.connections:
-            pass
+        eventually("no connection is left", lambda: not crowd.connections)
 
 
 def test_a_body_that_trickles_on_after_its_answer_is_closed(
@@ -131,8 +131,7 @@ def test_a_body_that_trickles_on_after_its_answer_is_closed(
             pass
         finally:
             connection.close()
-        while crowd.connections:
-            pass
+        eventually("no connection is left", lambda: not crowd.connections)
 
 
 def test_hundreds_of_stalled_connections_keep_nobody_out() -> None:
@@ -166,8 +165,7 @@ def test_connections_that_come_and_go_leave_nothing_behind() -> None:
             with ExitStack() as stack:
                 for number in range(CROWD):
                     stack.enter_context(list(STALLS.values())[number % len(STALLS)](server))
-            while crowd.connections or left_behind():
-                pass
+            eventually("nothing is left", lambda: not crowd.connections and not left_behind())
         assert SSLProtocol.max_size <= 32 * 1024
 
 
@@ -203,8 +201,7 @@ def test_requests_one_behind_the_other_are_answered_in_order() -> None:
                 answers += connection.recv(10000)
         bodies = re.findall(rb"\r\n\r\n1\r\n(\d)\r\n0\r\n", answers)
         assert bodies == [b"1", b"2", b"3", b"4", b"5"]
-        while crowd.connections:
-            pass
+        eventually("no connection is left", lambda: not crowd.connections)
         assert crowd.busy == 0
 
 
@@ -215,6 +212,5 @@ def test_half_a_request_behind_a_whole_one_takes_no_place_among_those_in_flight(
         text = HEAD + b"Content-Length: 1\r\n\r\n1" + HEAD
         with saying(server, text) as connection:
             assert connection.recv(1000).startswith(b"HTTP/1.1 200 ")
-            while crowd.busy:
-                pass
+            eventually("none is busy", lambda: not crowd.busy)
             assert crowd.connections == 1

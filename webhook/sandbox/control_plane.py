@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import shutil
@@ -14,6 +15,7 @@ from webhook.sandbox.api import Api
 from webhook.sandbox.arguments import PORTS, Layout, component_arguments
 from webhook.sandbox.binaries import ALL
 from webhook.sandbox.credentials import write_credentials
+from webhook.sandbox.definition import install_definition
 from webhook.sandbox.kubeconfig import write_kubeconfig
 from webhook.sandbox.nodes import node_manifests
 from webhook.sandbox.ports import free_ports
@@ -51,12 +53,16 @@ class Settings:
     pools: the nodes; created only where kwok runs, which brings them to life.
     extra_arguments: flags by component, after our own, so that they win over them.
     audit: whether the API server writes an audit log of all that concerns pods.
+    definitions: CustomResourceDefinitions that are there before the controller manager starts. Of a
+        later one its garbage collector learns after up to 30 s; until then nobody deletes what such
+        objects own.
     """
 
     components: Sequence[str] = ALL
     pools: Sequence[Pool] = ()
     extra_arguments: Mapping[str, Sequence[str]] = field(default_factory=dict)
     audit: bool = False
+    definitions: Sequence[Mapping[str, Any]] = ()
 
 
 class ControlPlane:
@@ -133,6 +139,8 @@ class ControlPlane:
         # Asked first, since an API server without its etcd only says that it is not ready.
         self._wait("etcd", lambda: etcd_ready(self.layout.ports["etcd"]), deadline)
         self._wait("kube-apiserver", api.ready, deadline)
+        for definition in self.settings.definitions:
+            install_definition(api, definition)
 
         others = [name for name in self.settings.components if name not in self._processes]
         for name in others:
@@ -143,7 +151,8 @@ class ControlPlane:
 
         if "kube-scheduler" in others:
             scheduler = Api(self.layout.ports["kube-scheduler"], self.layout.credentials)
-            self._wait("kube-scheduler", scheduler.ready, deadline)
+            with contextlib.closing(scheduler):
+                self._wait("kube-scheduler", scheduler.ready, deadline)
         if "kube-controller-manager" in others:
             self._wait("service accounts", lambda: accounts_ready(api, "default"), deadline)
             # Its controllers take the taint away that a node is born with.
@@ -151,6 +160,8 @@ class ControlPlane:
 
     def stop(self) -> None:
         """End every process and remove the directory. Safe to call at any time, and twice."""
+        if self._api:
+            self._api.close()
         for process in self._processes.values():
             process.stop()
         self._processes.clear()

@@ -20,7 +20,7 @@ from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.controller import start_controller
 from webhook.sandbox.modules import KUBERNETES
 from webhook.sandbox.processes import alive, end_recorded, recorded
-from webhook.sandbox.run_api import install_policy_api, install_run_api
+from webhook.sandbox.run_api import DEFINITIONS
 from webhook.sandbox.webhook import start_webhook
 
 if TYPE_CHECKING:
@@ -109,7 +109,8 @@ def up(
         if before.state == "broken":
             progress.note(f"clearing away what a broken sandbox {name} has left")
             _remove(directory)
-        plane = ControlPlane(directory, binaries, Settings(pools=pools), detached=True)
+        settings = Settings(pools=pools, definitions=DEFINITIONS)
+        plane = ControlPlane(directory, binaries, settings, detached=True)
         try:
             with progress.step("starting the control plane", about=4):
                 plane.start()
@@ -121,8 +122,6 @@ def up(
                 )
             own = f"v{version('fairlead')}"
             options = ["--no-leader-election"]
-            install_run_api(plane.api)
-            install_policy_api(plane.api)
             for collection, each in objects or ():
                 plane.api.create(collection, each)
             if wanted:
@@ -144,6 +143,7 @@ def up(
                 "versions": versions,
             }
             (directory / _RECORD).write_text(json.dumps(record))
+            plane.api.close()
         except BaseException:
             # An interrupted start too must leave nothing behind.
             plane.stop()
@@ -180,17 +180,21 @@ def status(name: str, environ: Mapping[str, str] = os.environ) -> Status:
     )
     whole = bool(versions) and set(versions) <= {each.name for each in components if each.running}
     layout = Layout(directory, record["ports"])
-    api = Api(layout.ports["kube-apiserver"], layout.credentials) if versions else None
-    ready = api is not None and api.ready()
-    return Status(
-        name=name,
-        state="running" if whole and ready else "broken",
-        kubeconfig=str(layout.kubeconfig),
-        url=layout.url("kube-apiserver") if api else "",
-        policies=record["policies"],
-        components=components,
-        nodes=tuple(_nodes(api)) if api and ready else (),
-    )
+    with contextlib.ExitStack() as stack:
+        api = None
+        if versions:
+            api = Api(layout.ports["kube-apiserver"], layout.credentials)
+            stack.callback(api.close)
+        ready = api is not None and api.ready()
+        return Status(
+            name=name,
+            state="running" if whole and ready else "broken",
+            kubeconfig=str(layout.kubeconfig),
+            url=layout.url("kube-apiserver") if api else "",
+            policies=record["policies"],
+            components=components,
+            nodes=tuple(_nodes(api)) if api and ready else (),
+        )
 
 
 def _nodes(api: Api) -> Iterator[NodeStatus]:

@@ -1,8 +1,8 @@
-"""Makes the sandbox's API server serve Runs, and policies."""
+"""What makes an API server serve Runs, and policies."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from webhook.policy.crd.definitions import custom_resource_definitions
 from webhook.run.crd import custom_resource_definition
@@ -11,6 +11,9 @@ from webhook.sandbox.definition import install_definition
 if TYPE_CHECKING:
     from webhook.sandbox.api import Api
 
+# Of Runs, and of every kind that policies are written in.
+DEFINITIONS: Final = (custom_resource_definition(), *custom_resource_definitions().values())
+
 
 def install_run_api(api: Api, patience: float = 30) -> None:
     """Create the CustomResourceDefinition, and return once Runs can be created.
@@ -18,9 +21,3 @@ def install_run_api(api: Api, patience: float = 30) -> None:
     Raises SandboxError if it is refused, or there already, or not established in time.
     """
     install_definition(api, custom_resource_definition(), patience)
-
-
-def install_policy_api(api: Api, patience: float = 30) -> None:
-    """The same for every kind that policies are written in."""
-    for definition in custom_resource_definitions().values():
-        install_definition(api, definition, patience)

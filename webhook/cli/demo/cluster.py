@@ -14,12 +14,12 @@ from webhook.cli.demo.admitted import Admitted
 from webhook.cli.demo.examples import NAMESPACE, POLICIES
 from webhook.errors import SandboxError
 from webhook.placement import node_affinity
+from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.binaries import ALL, find_binaries, obtain_binaries, obtain_kubectl, version_of
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.controller import start_controller
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.nodes import SHIPPED_NODES, read_pools
-from webhook.sandbox.run_api import install_run_api
 from webhook.sandbox.webhook import start_webhook
 
 if TYPE_CHECKING:
@@ -145,14 +145,14 @@ def cluster(tools: Tools, progress: Progress) -> Iterator[Cluster]:
     pools = read_pools(SHIPPED_NODES)
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fairlead-demo-")))
-        plane = ControlPlane(folder / "control-plane", tools.binaries, Settings(pools=pools))
+        settings = Settings(pools=pools, definitions=[custom_resource_definition()])
+        plane = ControlPlane(folder / "control-plane", tools.binaries, settings)
         with progress.step("starting the control plane", about=4):
             stack.enter_context(plane)
         with progress.step("starting the webhook", about=2):
             plane.create_namespace(NAMESPACE)
             webhook = start_webhook(plane, POLICIES)
         with progress.step("starting the controller", about=2):
-            install_run_api(plane.api)
             start_controller(plane, options=("--no-leader-election",))
         yield Cluster(
             Kubectl(tools.kubectl, plane.kubeconfig, NAMESPACE),
