@@ -136,7 +136,7 @@ def test_what_stands_in_the_webhook_configuration_is_judged(well: Site) -> None:
         ("warning interception: pods-0.fairlead.dev ", "timeoutSeconds 30"),
         ("warning interception: pods-0.fairlead.dev ", "reinvocationPolicy Never"),
         ("warning interception: pods-0.fairlead.dev ", "more than the creation"),
-        ("error selectors: pods-0.fairlead.dev ", "kube-system"),
+        ("error selectors: pods-0.fairlead.dev ", "pods of kube-system"),
         ("warning selectors:", "both pods-0.fairlead.dev and twice.fairlead.dev"),
     ):
         line_with(found, *wanted)
@@ -144,7 +144,7 @@ def test_what_stands_in_the_webhook_configuration_is_judged(well: Site) -> None:
     site.install()
     assert problems(site) == []
     patch(site, {"op": "replace", "path": f"{entry}/failurePolicy", "value": "Ignore"})
-    line_with(problems(site), "no guard")
+    line_with(problems(site), "no guard tells")
     patch(site, {"op": "replace", "path": f"{entry}/rules", "value": []})
     line_with(problems(site), "error interception: pods-0.fairlead.dev ", "no rules", "until when")
     site.run("disable", "--for", "1h")
@@ -311,7 +311,7 @@ def test_policies_are_read_as_the_webhook_reads_them(
     mentions(refused.stderr, "no capacity class 'none'")
     site.kubectl("delete", "validatingwebhookconfiguration", "fairlead")
     (found,) = told(site, "judgement")
-    mentions(found, "no ValidatingWebhookConfiguration fairlead:")
+    mentions(found, "no ValidatingWebhookConfiguration fairlead:", "policies are")
     eventually(
         "policies can be written",
         lambda: site.kubectl.run("apply", "-f", "-", stdin=WISH).returncode == 0,
@@ -325,7 +325,7 @@ def test_a_namespace_that_is_nearly_marked_is_told(well: Site) -> None:
     """Only one value means that every pod is placed."""
     well.plane.create_namespace("nearly", {names.PLACE: "yes"})
     (found,) = problems(well)
-    mentions(found, "warning namespaces: ", "nearly", f"{names.PLACE}: yes")
+    mentions(found, "warning namespaces: ", "nearly", f"{names.PLACE}: yes", "means nothing")
     well.kubectl("label", "namespace", "nearly", f"{names.PLACE}-")
 
 

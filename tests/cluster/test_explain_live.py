@@ -160,7 +160,7 @@ def test_one_policy_or_one_field_has_a_short_answer(
     lost = call(room, "explain", "pod", "solo", "--policies", later, "--field", "tolerations")
     has, stamped, answer, would, why = lines(lost)[1:]
     assert has == f"has tolerations: {SPOT}=true:NoSchedule"
-    assert stamped.startswith("stamp live-spot capacity[spot]: ")
+    assert stamped.startswith("stamp live-spot capacity[spot]: credited")
     condition = answer.removeprefix("no live-spot ")
     assert condition.startswith("match.roles: worker ")
     assert condition.endswith(" of ps")
@@ -171,7 +171,7 @@ def test_one_policy_or_one_field_has_a_short_answer(
     assert won.exit_code == 0
     has, stamped, loser, winner = lines(won)[1:]
     assert has == "has nodeSelector[queue]: 'fast'"
-    assert stamped.startswith("stamp live-queue nodeSelector[queue]: ")
+    assert stamped.startswith("stamp live-queue nodeSelector[queue]: credited")
     assert loser.startswith("lost live-queue-too, overrides nodeSelector[queue]: ")
     mentions(loser, "policy live-queue ", "decides")
     assert winner == "set live-queue, overrides nodeSelector[queue]: 'fast'"

@@ -360,7 +360,7 @@ def test_time_that_is_over_says_what_is_missing_and_why(site: Site) -> None:
     nobody = ("--webhook-url", "https://127.0.0.1:1/mutate", "--webhook-ca", str(site.authority))
     done = site.run("install", *nobody, "--timeout", "3")
     assert done.exit_code == 1
-    mentions(done.stderr, "by dry run: not within 3 s", "not reach the webhook")
+    mentions(done.stderr, "pod of a run", "by dry run: not within 3 s", "not reach the webhook")
     assert "cure:" in done.stderr
     # What was missing is there now, and the same command goes on.
     site.install()

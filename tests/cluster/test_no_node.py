@@ -125,7 +125,7 @@ CASES: dict[str, tuple[Json, tuple[str, ...]]] = {
     ),
     "a-class-without-nodes": (
         {"labels": {names.RUN: "r", "want": "gone"}},
-        ("class gone (policy on-gone)", "matches none"),
+        ("class gone", "(policy on-gone) matches none"),
     ),
     "a-label-that-no-node-has": ({"nodeSelector": {POOL: "typo"}}, (f"{POOL}=typo matches none",)),
     "more-devices-than-a-node-has": (

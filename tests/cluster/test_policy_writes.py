@@ -193,7 +193,7 @@ def test_what_policies_mean_beside_each_other_is_warned_of(kubectl: Kubectl) -> 
     required = {"nodeSelector": {"zone": "b"}}
     (line,) = warnings(kubectl, policy("zone-b", requirements=required))
     assert line.startswith("spec.requirements.nodeSelector.zone: ")
-    mentions(line, "contradicts", "policy 'zone-a'", "is rejected")
+    mentions(line, "contradicts", "policy 'zone-a' requires", "is rejected")
 
 
 def test_what_seldom_is_meant_is_warned_of(kubectl: Kubectl) -> None:
