@@ -151,7 +151,7 @@ WRONG: dict[str, tuple[Callable[[Site], None], tuple[str, ...]]] = {
     ),
     "the authority is garbled": (
         lambda site: site.garble(site.installation.authority, tls_key=""),
-        ("read as an authority",),
+        ("cannot be read as", "authority"),
     ),
 }
 

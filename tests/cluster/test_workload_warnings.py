@@ -34,8 +34,8 @@ REASON = (
     "would be rejected",
     "policy pool-required",
     f"requirements.nodeSelector[{POOL}]",
-    "'on-demand'",
-    "'other'",
+    "must be 'on-demand'",
+    "pod says 'other'",
 )
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 # No port of anybody's.
