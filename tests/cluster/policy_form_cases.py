@@ -13,34 +13,23 @@ Json = dict[str, Any]
 
 
 class Form(NamedTuple):
-    """Where a text stands, one that is refused, one that is taken, and what is said."""
+    """Where a text stands, one that is refused, and one that is taken.
+
+    words: what only the message of the text's form has.
+    """
 
     field: str
     broken: Json
     kept: Json
     value: str
-    message: str
+    words: str
 
 
-MOMENT = (
-    "is no moment: give date, time and zone, such as 2026-12-01T18:00:00Z or "
-    "2026-12-01T18:00:00+01:00"
-)
-_POLICY = (
-    "is no policy's name: give lower-case letters, digits, '-' or '.', or * alone for all policies"
-)
-_OBJECT = (
-    "is no object's name: give lower-case letters, digits, '-' or '.', with a letter or a digit at "
-    "both ends of each part"
-)
-_VALUE = (
-    "is no label value: give at most 63 letters, digits, '-', '_' or '.', with a letter or a digit "
-    "at both ends"
-)
-_KEY = (
-    "is no label key: give a name of 1 to 63 letters, digits, '-', '_' or '.', with a letter or a "
-    "digit at both ends, perhaps after a DNS name and a slash"
-)
+_MOMENT = "is no moment"
+_POLICY = "is no policy's name"
+_OBJECT = "is no object's name"
+_VALUE = "is no label value"
+_KEY = "is no label key"
 _MOMENTS: Mapping[str, str] = {
     "2026-12-01": "2026-12-01T18:00:00Z",
     "2026-12-01 18:00": "2099-12-31T23:59:59+01:00",
@@ -58,10 +47,10 @@ _MOMENTS: Mapping[str, str] = {
 def _exceptions() -> Iterator[Form]:
     for wrong, right in _MOMENTS.items():
         broken, kept = an_exception(until=wrong), an_exception(until=right)
-        yield Form("spec.until", broken, kept, wrong, MOMENT)
+        yield Form("spec.until", broken, kept, wrong, _MOMENT)
     for blank in (" ", "\n\t"):
         broken, kept = an_exception(reason=blank), an_exception(reason=f"{blank}x{blank}")
-        yield Form("spec.reason", broken, kept, blank, "is blank: say why these pods may pass")
+        yield Form("spec.reason", broken, kept, blank, "is blank")
     for wrong, right in {"spot-*": "*", "Spot": "spot.a-b", "a..b": "0"}.items():
         broken, kept = an_exception(policies=[wrong]), an_exception(policies=[right])
         yield Form("spec.policies[0]", broken, kept, wrong, _POLICY)
@@ -91,9 +80,9 @@ def _in_a_placement() -> Iterator[tuple[str, Json, Json, str, str]]:
 
 def _policies() -> Iterator[Form]:
     for part in PARTS:
-        for field, wrong, right, value, message in _in_a_placement():
+        for field, wrong, right, value, words in _in_a_placement():
             broken, kept = a_policy(**{part: wrong}), a_policy(**{part: right})
-            yield Form(f"spec.{part}.{field}", broken, kept, value, message)
+            yield Form(f"spec.{part}.{field}", broken, kept, value, words)
 
 
 FORMS: list[Form] = [*_exceptions(), *_classes(), *_policies()]

@@ -14,12 +14,15 @@ Json = dict[str, Any]
 
 
 class Case(NamedTuple):
-    """A Run that breaks one rule and no other, one that just keeps it, and what is said."""
+    """A Run that breaks one rule and no other, and one that just keeps it.
+
+    words: what only that rule's message has.
+    """
 
     broken: Json
     kept: Json
     field: str
-    message: str
+    words: str
 
 
 def named(name: str, run: Json) -> Json:
@@ -27,7 +30,7 @@ def named(name: str, run: Json) -> Json:
     return {**run, "metadata": {**run["metadata"], "name": name}}
 
 
-def in_each_layer(field: str, broken: Json, kept: Json, message: str) -> Iterator[Case]:
+def in_each_layer(field: str, broken: Json, kept: Json, words: str) -> Iterator[Case]:
     """An environment of the run, of a role and of a single replica."""
     for path, layer in (
         ("spec", lambda each: {"environment": each}),
@@ -38,7 +41,7 @@ def in_each_layer(field: str, broken: Json, kept: Json, message: str) -> Iterato
         ),
     ):
         at = f"{path}.environment.{field}"
-        yield Case(a_run(**layer(broken)), a_run(**layer(kept)), at, message)
+        yield Case(a_run(**layer(broken)), a_run(**layer(kept)), at, words)
 
 
 def _roles_of(framework: str | None, roles: Roles) -> Iterator[Case]:
@@ -53,7 +56,7 @@ def _roles_of(framework: str | None, roles: Roles) -> Iterator[Case]:
         a_run(**of_it, replicas={**whole, unknown: {}} if len(whole) < 5 else {unknown: {}}),
         a_run(**of_it, replicas=whole),
         "spec.replicas",
-        f"{of} has the roles {known} only: rename the others, or remove them",
+        f"{of} has the roles {known} only",
     )
     if DEFAULT_ROLE not in roles.known:
         yield Case(
@@ -74,7 +77,6 @@ def _roles_of(framework: str | None, roles: Roles) -> Iterator[Case]:
 
 
 def _counts() -> Iterator[Case]:
-    single = "of the roles master, chief, evaluator, launcher, scheduler, driver, head there is "
     for framework, roles in ROLES.items():
         of_it = {"framework": framework} if framework else {}
         for role in roles.known:
@@ -84,13 +86,13 @@ def _counts() -> Iterator[Case]:
                     a_run(**of_it, replicas={**needed, role: {"count": 2}}),
                     a_run(**of_it, replicas={**needed, role: {"count": 1}}),
                     "spec.replicas",
-                    f"{single}one replica at most: set its count to 1",
+                    "one replica at most",
                 )
     yield Case(
         a_run(framework="tensorflow", replicas={"master": {}, "chief": {}}),
         a_run(framework="tensorflow", replicas={"chief": {}}),
         "spec.replicas",
-        "chief is the master by its newer name: keep one of the two",
+        "chief is the master",
     )
     many: list[Json] = [{"worker": {}}, {"master": {}, "worker": {}}]
     for replicas in many:
@@ -98,37 +100,28 @@ def _counts() -> Iterator[Case]:
             a_run(kind="service", replicas=replicas),
             a_run(kind="service", replicas={"master": {}}),
             "spec.replicas",
-            "a notebook, a tensorboard or a service is one pod, of role master: remove the "
-            "replicas",
+            "one pod, of role master",
         )
     elastic = {"framework": "pytorch", "replicas": {"master": {}, "worker": {"count": 3}}}
     yield Case(
         a_run(**elastic, pytorch={"elastic": {"minReplicas": 5}}),
         a_run(**elastic, pytorch={"elastic": {"minReplicas": 4}}),
         "spec.pytorch.elastic.minReplicas",
-        "is more than all replicas together: lower it, or raise a count",
+        "more than all replicas",
     )
     workers = {"count": 7, "byIndex": [{"index": 7}]}
     yield Case(
         a_run(replicas={"worker": workers}),
         a_run(replicas={"worker": {"count": 7, "byIndex": [{"index": 6}]}}),
         "spec.replicas[worker].byIndex",
-        "each index must be less than count, since indexes begin at 0: raise count, or remove the "
-        "override",
+        "less than count",
     )
 
 
 def _names() -> Iterator[Case]:
-    a_service = (
-        "the run's Service has this name too: it must be lower-case letters, digits and '-', with "
-        "a letter at the beginning and a letter or a digit at the end; give the run another name"
-    )
     for name in ("1mnist", "mnist.1"):
-        yield Case(named(name, a_run()), named("m-1", a_run()), "metadata.name", a_service)
-    too_long = (
-        "pods are called <run>-<role>-<index>, in at most 63 characters: give the run a shorter "
-        "name"
-    )
+        yield Case(named(name, a_run()), named("m-1", a_run()), "metadata.name", "run's Service")
+    too_long = "at most 63 characters"
     workers = a_run(replicas={"worker": {"count": 10000}})
     eleven = a_run(replicas={"master": {}, "worker": {"count": 11}})
     for run, most in ((a_run(), 54), (workers, 51), (eleven, 53)):
@@ -140,14 +133,14 @@ def _companions() -> Iterator[Case]:
         a_run(kind="notebook", framework="pytorch"),
         a_run(kind="build", framework="pytorch"),
         "spec.framework",
-        "goes with the kinds experiment, job and build only: remove it",
+        "kinds experiment, job and build",
     )
     for field, value in (("ports", [{"port": 80}]), ("maxAgeSeconds", 5)):
         yield Case(
             a_run(**{field: value}),
             a_run(**{field: value}, kind="tensorboard"),
             f"spec.{field}",
-            "goes with the kinds notebook, tensorboard and service only: remove it",
+            "kinds notebook, tensorboard and service",
         )
     for framework in names.FRAMEWORKS:
         roles: Json = {some[-1]: {} for some in ROLES[framework].required}
@@ -163,7 +156,7 @@ def _companions() -> Iterator[Case]:
             a_run(kind="service", ports=[first, second]),
             a_run(kind="service", ports=[first, {"port": 2, "name": "b"}]),
             "spec.ports",
-            "where there are several ports, each needs a name of its own: give it one",
+            "several ports",
         )
 
 

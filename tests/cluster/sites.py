@@ -86,7 +86,7 @@ class Site:
 
     def configuration(self, kind: str = "mutatingwebhookconfiguration") -> Json:
         """The webhook configuration as the API server has it."""
-        found: Json = self.plane.api.get(path(f"{kind}s", "fairlead"))
+        found: Json = self.plane.api.get(path(f"{kind.lower()}s", "fairlead"))
         return found
 
     def create_pod(self, name: str, namespace: str = "default", **labels: str) -> Json:

@@ -229,7 +229,7 @@ def test_secrets_of_any_type_are_healed_where_they_are(site: Site, kind: str) ->
 def test_an_immutable_secret_is_said_with_the_cure(site: Site) -> None:
     """Only a person may delete it; then it is made anew."""
     site.write(site.installation.serving, {}, immutable=True)
-    asyncio.run(says(site, "delete it: it is made anew"))
+    asyncio.run(says(site, "delete it"))
     site.delete(site.installation.serving)
     site.settle()
     site.is_sound()

@@ -184,7 +184,7 @@ def test_nothing_that_it_logs_is_a_key(
     keys += [pair.private_key for pair in pairs(site)]
     assert len(set(keys)) == 4
     log = controller.process.log.read_text()
-    assert "certificates: authority written: somebody asked for a new authority" in log
+    assert any("authority written: somebody asked" in line for line in log.splitlines())
     for key in keys:
         for line in key.decode().splitlines()[1:-1]:
             assert line not in log

@@ -107,7 +107,7 @@ def test_it_says_plainly_that_the_control_plane_is_real(
     head = " ".join(text.partition("\n\n")[0].split())
     assert "on a real control plane" in first
     assert "kube-apiserver v1." in head
-    assert "Only the nodes are simulated" in head
+    assert "nodes are simulated" in head
     assert re.search(r"^POD +RUN/ROLE +ASKED +NODE +POOL +CAPACITY$", text, re.MULTILINE)
     assert re.search(
         r"^mnist-worker-0 +mnist/worker +nothing +spot-\d +spot +spot$", text, re.MULTILINE

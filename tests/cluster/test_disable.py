@@ -15,6 +15,7 @@ from tests.cluster.manifests import pod
 from tests.cluster.rooms import is_stamped, metric
 from tests.cluster.sites import NAMESPACE, Site, build
 from tests.eventually import eventually
+from tests.wording import mentions
 from webhook import names
 from webhook.errors import InstallationError
 from webhook.installation.choices import Choices, adapted
@@ -108,7 +109,8 @@ def test_pods_are_sent_no_more_and_then_again(enabled: Site) -> None:
     assert enabled.configuration()["webhooks"] == before
     assert said(enabled) == {}
     eventually("pods are placed", lambda: placed(enabled))
-    assert enabled.run("enable").stdout == "it was enabled already: nothing to do\n"
+    (line,) = enabled.run("enable").stdout.splitlines()
+    mentions(line, "enabled already", "nothing to do")
 
 
 def test_the_controller_puts_the_rules_back_when_the_time_is_over(enabled: Site) -> None:
@@ -168,5 +170,5 @@ def test_without_a_configuration_there_is_nothing_to_disable(site: Site) -> None
     """It is said, and where to look."""
     site.kubectl("delete", *CONFIGURATION, "--ignore-not-found")
     for command in (("disable", "--for", "15m"), ("enable",)):
-        with pytest.raises(InstallationError, match="no pod is sent to Fairlead"):
+        with pytest.raises(InstallationError, match="no pod is sent"):
             site.run(*command)

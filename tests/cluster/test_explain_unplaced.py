@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from tests.cluster.manifests import pod, policy_text
 from tests.cluster.rooms import Room
+from tests.wording import mentions
 from webhook import names
 from webhook.cli import fairlead
 
@@ -30,8 +31,7 @@ def test_a_pod_without_a_stamp_says_why(module_room: Room, tmp_path: Path) -> No
     room.create(pod("other", labels={"app": "x"}))
     code, early = explain("early")
     assert code == 1
-    assert "no policy was applied to it: it has no stamp" in early
-    assert "Fairlead is not installed in this cluster" in early
+    mentions(early, "no policy was applied", "no stamp", "not installed")
     code, other = explain("other")
     assert code == 0
     assert "not part of a run" in other

@@ -99,7 +99,7 @@ def test_a_namespace_is_asked_for_where_no_watch_runs(
             assert await namespaces.labels("kube-system") == {
                 "kubernetes.io/metadata.name": "kube-system"
             }
-            with pytest.raises(NotSynced, match="does not know it yet"):
+            with pytest.raises(NotSynced, match="does not know it"):
                 await namespaces.labels(f"{namespace}-absent")
 
     asyncio.run(run())

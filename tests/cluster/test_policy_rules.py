@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.causes import causes
+from tests.cluster.causes import causes, message_with
 from tests.cluster.policy_form_cases import FORMS, Form
 from tests.cluster.policy_rule_cases import CASES, a_policy, path_of
 from tests.cluster.policy_schema_cases import BY_SCHEMA
@@ -29,6 +29,7 @@ STRICT = "?dryRun=All&fieldValidation=Strict"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 # What a test of cost has to leave unused, of each rule's budget and of all together.
 MARGIN = 3
+EVERY_RULE = [rule for rules in RULES.values() for rule in rules]
 
 
 def problems(plane: ControlPlane, whole: Json) -> list[tuple[str, str]]:
@@ -38,9 +39,10 @@ def problems(plane: ControlPlane, whole: Json) -> list[tuple[str, str]]:
 
 def test_each_rule_has_a_case() -> None:
     """What is not provoked may say anything."""
-    told = {case.message for case in CASES} | {form.message for form in FORMS}
+    words = {case.words for case in CASES} | {form.words for form in FORMS}
 
-    assert {rule.message for rules in RULES.values() for rule in rules} == told
+    provoked = {message_with(each, EVERY_RULE) for each in words}
+    assert {rule.message for rule in EVERY_RULE} == provoked
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.field)
@@ -48,14 +50,16 @@ def test_what_breaks_a_rule_is_refused_with_its_words_alone(
     policy_api: ControlPlane, case: Case
 ) -> None:
     """And what is just within the rule is taken."""
-    assert problems(policy_api, case.broken) == [(case.field, case.message)]
+    message = message_with(case.words, EVERY_RULE)
+
+    assert problems(policy_api, case.broken) == [(case.field, message)]
     assert problems(policy_api, case.kept) == []
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.field)
 def test_a_text_without_its_form_is_refused_in_words(policy_api: ControlPlane, form: Form) -> None:
     """With the text itself, and no regular expression for a person to read."""
-    said = f"{json.dumps(form.value)}: {form.message}"
+    said = f"{json.dumps(form.value)}: {message_with(form.words, EVERY_RULE)}"
 
     assert problems(policy_api, form.broken) == [(form.field, said)]
     assert problems(policy_api, form.kept) == []

@@ -15,6 +15,7 @@ from tests.cluster.paths import path
 from tests.cluster.rooms import Json, metric
 from tests.eventually import eventually
 from tests.server.serving import readiness
+from tests.wording import mentions
 from webhook import names
 from webhook.policy.crd import custom_resource_definitions
 from webhook.sandbox.control_plane import ControlPlane, Settings
@@ -171,7 +172,7 @@ def site(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Site:
     """The cluster, once it knows policies."""
-    missing = f"the cluster does not know placementpolicies.{names.GROUP}"
+    missing = f"not know placementpolicies.{names.GROUP}"
     eventually("the kinds are missed", lambda: missing in told(controller))
     for definition in custom_resource_definitions().values():
         install_definition(plane.api, definition)
@@ -219,7 +220,7 @@ def test_the_columns_are_filled(clean: Site) -> None:
     wide = dict(zip(heads, row, strict=True))
     assert (wide["ACCEPTED"], wide["SATISFIABLE"]) == ("True", "Unknown")
     described = site.kubectl("describe", "pp", "on-spot")
-    assert "there is no node in the cluster" in described
+    mentions(described, "no node in the cluster")
 
 
 def test_a_set_that_is_none_says_who_is_at_fault_and_what_is_in_force(clean: Site) -> None:
@@ -231,13 +232,11 @@ def test_a_set_that_is_none_says_who_is_at_fault_and_what_is_in_force(clean: Sit
     began = site.condition("pp/strict")["lastTransitionTime"]
     site.kubectl("apply", "-f", "-", stdin=NOWHERE)
     message = site.until_said("pp/on-spot", "Accepted", "False", "UnknownClass")["message"]
-    assert message.startswith(
-        "spec.overrides.capacity[0].class: there is no capacity class 'nowhere'"
-    )
-    assert "the last good set stays in force" in message
+    assert message.startswith("spec.overrides.capacity[0].class: ")
+    mentions(message, "no capacity class 'nowhere'", "last good set")
     site.kubectl("apply", "-f", "-", stdin=pool_policy("b", "late"))
     message = site.until_said("pp/late", "Accepted", "False", "RefusedSet")["message"]
-    assert "until placementpolicies/on-spot is mended" in message
+    mentions(message, "until placementpolicies/on-spot is mended")
     site.until_said("pp/strict", "Accepted", "True", "Accepted")
     site.kubectl("apply", "-f", "-", stdin=ON_SPOT)
     for place in ("pp/on-spot", "pp/late"):
@@ -251,7 +250,7 @@ def test_nodes_that_come_satisfy(clean: Site) -> None:
     node(site, "other", {"lifecycle": "normal"})
     site.kubectl("create", "-f", "-", stdin=f"{LABELLED_SPOT}---{ON_SPOT}")
     message = site.until_said("pp/on-spot", "Satisfiable", "False", "NoNode")["message"]
-    assert "class spot with mode Constrain leaves none of the 1 nodes" in message
+    mentions(message, "class spot ", "mode Constrain", "none of the 1 nodes")
     site.until_said("cc/spot", "Satisfiable", "False", "NoNode")
     node(site, "cheap", {"lifecycle": "spot"})
     site.until_said("pp/on-spot", "Satisfiable", "True", "NodesFound")

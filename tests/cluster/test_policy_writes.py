@@ -10,6 +10,7 @@ import yaml
 
 from tests.cluster.test_policy_crds import SHIPPED
 from tests.eventually import eventually
+from tests.wording import mentions
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
@@ -107,20 +108,13 @@ def test_an_unknown_class_is_refused_with_the_cure(kubectl: Kubectl) -> None:
     apply(kubectl, SPOT)
     there = "(classes: spot)"
     wishes = [{"class": each, "mode": "Prefer"} for each in ("spt", "large")]
-    lines = [
-        "2 errors:",
-        (
-            f"- spec.overrides.capacity[0].class: there is no capacity class 'spt' {there}; did "
-            "you mean 'spot'?"
-        ),
-        (
-            f"- spec.overrides.capacity[1].class: there is no capacity class 'large' {there}; "
-            "create the class first"
-        ),
-    ]
     manifest = policy("wish", overrides={"capacity": wishes})
-    assert refusal(kubectl, manifest).splitlines() == lines
-    assert refusal(kubectl, manifest, "--dry-run=server").splitlines() == lines
+    for flags in ([], ["--dry-run=server"]):
+        head, first, second = refusal(kubectl, manifest, *flags).splitlines()
+        assert head == "2 errors:"
+        field = "- spec.overrides.capacity"
+        mentions(first, f"{field}[0].class:", "'spt'", there, "did you mean 'spot'?")
+        mentions(second, f"{field}[1].class:", "'large'", there, "create the class")
     assert kubectl.json("get", "placementpolicies")["items"] == []
 
 
@@ -131,40 +125,34 @@ def test_what_no_class_may_be_is_refused(kubectl: Kubectl) -> None:
         {"matchExpressions": [{"key": "lifecycle", "operator": operator}]}
         for operator in ("Exists", "DoesNotExist")
     ]
-    assert refusal(kubectl, text(names.CLASS_KIND, "all", nodes=shapes)) == (
-        "spec.nodes: the shapes of class 'all' together admit every node: a class must leave some "
-        "node out"
-    )
-    assert refusal(kubectl, text(names.CLASS_KIND, "spot-again", complementOf="on-demand")) == (
-        "spec.complementOf: 'on-demand' is a complement itself; name a class that has nodes"
-    )
-    assert refusal(kubectl, text(names.CLASS_KIND, "spot", complementOf="large")).splitlines() == [
-        "2 errors:",
-        (
-            "- class 'on-demand': spec.complementOf: 'spot' is a complement itself; name a class "
-            "that has nodes"
-        ),
-        (
-            "- spec.complementOf: there is no capacity class 'large' (classes: on-demand, spot); "
-            "create the class first"
-        ),
-    ]
+    (line,) = refusal(kubectl, text(names.CLASS_KIND, "all", nodes=shapes)).splitlines()
+    assert line.startswith("spec.nodes: ")
+    mentions(line, "class 'all'", "every node", "leave some node out")
+    chain = text(names.CLASS_KIND, "spot-again", complementOf="on-demand")
+    (line,) = refusal(kubectl, chain).splitlines()
+    assert line.startswith("spec.complementOf: 'on-demand' ")
+    mentions(line, "a complement itself", "class that has nodes")
+    wrong = refusal(kubectl, text(names.CLASS_KIND, "spot", complementOf="large"))
+    head, first, second = wrong.splitlines()
+    assert head == "2 errors:"
+    assert first.startswith("- class 'on-demand': spec.complementOf: 'spot' ")
+    mentions(first, "a complement itself", "class that has nodes")
+    assert second.startswith("- spec.complementOf: ")
+    mentions(second, "'large'", "(classes: on-demand, spot)", "create the class")
 
 
 def test_a_label_that_decides_what_matches_is_not_written(kubectl: Kubectl) -> None:
     """One of the table of marks, and one that another policy's selector reads, whoever is first."""
     mark = {"labels": {"ray.io/cluster": "mine"}}
-    assert "spec.overrides.labels[ray.io/cluster]: no policy may write what decides" in refusal(
-        kubectl, policy("marks", overrides=mark)
-    )
+    said = refusal(kubectl, policy("marks", overrides=mark))
+    mentions(said, "spec.overrides.labels[ray.io/cluster]: ", "no policy may write")
     reads = policy("reads", match={"podSelector": {"matchLabels": {"team": "a"}}},
                    overrides=pool("a"))  # fmt: skip
     writes = policy("writes", defaults={"labels": {"team": "a"}})
     apply(kubectl, reads)
-    assert refusal(kubectl, writes) == (
-        "spec.defaults.labels.team: no policy may write what decides which policies match: policy "
-        "reads (spec.match.podSelector) reads it"
-    )
+    (line,) = refusal(kubectl, writes).splitlines()
+    assert line.startswith("spec.defaults.labels.team: ")
+    mentions(line, "no policy may write", "policy reads (spec.match.podSelector)")
     kubectl("delete", "pp", "reads")
     apply(kubectl, writes)
     assert refusal(kubectl, reads).startswith("policy 'writes': spec.defaults.labels.team: ")
@@ -175,10 +163,10 @@ def test_a_class_goes_only_when_nobody_names_it_any_more(kubectl: Kubectl) -> No
     apply(kubectl, SPOT + ON_DEMAND + wish("spot"))
     done = kubectl.run("delete", "capacityclass", "spot")
     assert done.returncode == 1
-    assert done.stderr.split(REFUSED)[1].strip() == (
-        "class 'spot' is named by class 'on-demand', policy 'wish' (capacityclasses/on-demand: "
-        "spec.complementOf): change or delete those first"
-    )
+    (line,) = done.stderr.split(REFUSED)[1].splitlines()
+    assert line.startswith("class 'spot' ")
+    named = "by class 'on-demand', policy 'wish' "
+    mentions(line, named, "(capacityclasses/on-demand: spec.complementOf)", "change or delete")
     kubectl("delete", "pp/wish", "cc/on-demand", "cc/spot")
 
 
@@ -188,46 +176,36 @@ def test_a_class_and_who_names_it_can_be_applied_together(kubectl: Kubectl) -> N
         classes = text(names.CLASS_KIND, f"c{at}", nodes=[{"labels": {"c": f"{at}"}}])
         code, said = apply(kubectl, classes + wish(f"c{at}", f"wish-{at}"))
         assert code == 0, said
-    assert "there is no capacity class 'late'" in refusal(
-        kubectl, wish("late") + text(names.CLASS_KIND, "late", nodes=[{"labels": {"c": "late"}}])
-    )
+    late = text(names.CLASS_KIND, "late", nodes=[{"labels": {"c": "late"}}])
+    mentions(refusal(kubectl, wish("late") + late), "no capacity class 'late'")
 
 
 def test_what_policies_mean_beside_each_other_is_warned_of(kubectl: Kubectl) -> None:
     """Once, by the write that brings it."""
     apply(kubectl, policy("first", priority=9, overrides=pool("a")))
     second = policy("second", overrides=pool("b"))
-    assert warnings(kubectl, second) == [
-        (
-            "spec.overrides.nodeSelector.pool: no pod gets it: policy 'first': overrides always "
-            "decide it first"
-        )
-    ]
+    (line,) = warnings(kubectl, second)
+    assert line.startswith("spec.overrides.nodeSelector.pool: ")
+    mentions(line, "no pod gets it", "policy 'first': overrides")
     assert warnings(kubectl, second + policy("third", defaults={"schedulerName": "own"})) == []
     required = {"nodeSelector": {"zone": "a"}}
     apply(kubectl, policy("zone-a", match={"roles": ["worker"]}, requirements=required))
     required = {"nodeSelector": {"zone": "b"}}
-    assert warnings(kubectl, policy("zone-b", requirements=required)) == [
-        (
-            "spec.requirements.nodeSelector.zone: contradicts what policy 'zone-a' requires: a pod "
-            "that both match is rejected"
-        )
-    ]
+    (line,) = warnings(kubectl, policy("zone-b", requirements=required))
+    assert line.startswith("spec.requirements.nodeSelector.zone: ")
+    mentions(line, "contradicts", "policy 'zone-a' requires", "is rejected")
 
 
 def test_what_seldom_is_meant_is_warned_of(kubectl: Kubectl) -> None:
     """A label that tells one node from all others, and a class of which there is no node now."""
     name = {"nodeSelector": {names.HOSTNAME_LABEL: "node-1"}}
-    assert warnings(kubectl, policy("one-node", defaults=name)) == [
-        (
-            f"spec.defaults.nodeSelector[{names.HOSTNAME_LABEL}]: {names.HOSTNAME_LABEL} has "
-            "another value on each node, and so may eliminate all nodes but one"
-        )
-    ]
+    (line,) = warnings(kubectl, policy("one-node", defaults=name))
+    assert line.startswith(f"spec.defaults.nodeSelector[{names.HOSTNAME_LABEL}]: ")
+    mentions(line, "all nodes but one")
     nowhere = text(names.CLASS_KIND, "nowhere", nodes=[{"labels": {"nobody": "has-it"}}])
     (line,) = warnings(kubectl, nowhere)
-    assert line.startswith("spec: none of the ")
-    assert line.endswith(" nodes is of class 'nowhere' at this moment")
+    assert line.startswith("spec: ")
+    mentions(line, "none of the ", "class 'nowhere'", "at this moment")
 
 
 def test_a_set_that_is_wrong_can_be_mended_step_by_step(

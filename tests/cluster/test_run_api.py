@@ -81,14 +81,21 @@ def test_kubectl_apply_takes_the_manifest(cluster_kubectl: Kubectl) -> None:
 def test_kubectl_explain_tells_what_replicas_are(run_api: ControlPlane, kubectl: Kubectl) -> None:
     """Each field with our words, as they stand in the model."""
     said = " ".join(kubectl("explain", "run.spec.replicas").split())
+    (version,) = yaml.safe_load(MANIFEST.read_text())["spec"]["versions"]
+    spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    replicas = spec["properties"]["replicas"]
+    of_a_role = replicas["additionalProperties"]
 
-    assert said.startswith(
-        "GROUP: fairlead.dev KIND: Run VERSION: v1alpha1 FIELD: replicas <map[string]Object> "
-        "DESCRIPTION: The replicas by role. Left out, the run is one pod, of role master. The set "
-        "of roles is fixed at creation. The replicas of one role. FIELDS: byIndex <[]Object> "
-        "Single replicas that differ, at most 1000. count <integer> How many there are."
-    )
-    assert "restartPolicy <string> enum: Never, OnFailure, ExitCode After a failure of" in said
+    def words(node: Json) -> str:
+        return " ".join(node["description"].split())
+
+    of = {field: words(of_a_role["properties"][field]) for field in of_a_role["properties"]}
+    head = f"GROUP: {names.GROUP} KIND: Run VERSION: v1alpha1 FIELD: replicas <map[string]Object>"
+    description = f"DESCRIPTION: {words(replicas)} {words(of_a_role)}"
+    fields = f"FIELDS: byIndex <[]Object> {of['byIndex']} count <integer> {of['count']}"
+    assert said.startswith(f"{head} {description} {fields} ")
+    policies = "Never, OnFailure, ExitCode"
+    assert f"restartPolicy <string> enum: {policies} {of['restartPolicy']}" in said
     assert run_api.url
 
 

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from tests.cluster.causes import message_with
 from tests.policy.examples import GONE, changed
 from tests.run.whole_runs import OTHERS, TENSORFLOW, a_run
 from webhook import names
 from webhook.run.crd.fixed import CHANGEABLE
+from webhook.run.crd.fixed import FIXED as RULES
 from webhook.run.model import RunSpec
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
@@ -20,8 +22,8 @@ from webhook.sandbox.kubectl import Kubectl
 pytest_plugins = ["tests.cluster.run_fixtures"]
 
 Json = dict[str, Any]
-FIXED = "may not be changed after creation: delete the Run, and create it anew"
-ROLES = "roles may not be added or removed after creation: delete the Run, and create it anew"
+FIXED = message_with("may not be changed", RULES)
+ROLES = message_with("added or removed", RULES)
 WORKERS = ("spec", "replicas", "worker")
 
 NOTEBOOK = next(run for run in OTHERS if run["spec"].get("kind") == "notebook")

@@ -13,6 +13,7 @@ import pytest
 from tests.cluster.manifests import pod
 from tests.cluster.rooms import Json, Room, Running
 from tests.eventually import eventually
+from tests.wording import mentions
 from webhook import names, validating
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.webhook import Webhook, start_webhook, stop_webhook
@@ -28,9 +29,13 @@ spec:
   requirements: {nodeSelector: {cloud.google.com/gke-nodepool: on-demand}}
 """
 POOL = "cloud.google.com/gke-nodepool"
-WARNED = (
-    f"would be rejected: policy pool-required: requirements.nodeSelector[{POOL}]: must be "
-    "'on-demand'; the pod says 'other'"
+# What a warning names beside the workload.
+REASON = (
+    "would be rejected",
+    "policy pool-required",
+    f"requirements.nodeSelector[{POOL}]",
+    "must be 'on-demand'",
+    "pod says 'other'",
 )
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 # No port of anybody's.
@@ -177,7 +182,9 @@ def test_whoever_creates_a_job_hears_that_its_pods_will_be_rejected(
 ) -> None:
     """By kubectl, at once, and the Job is created all the same."""
     said = told(module_room, job("heard", completions=3, parallelism=3))
-    assert said == [f"Warning: fairlead: 3 pods of Job heard in {module_room.name} {WARNED}"]
+    (warning,) = said
+    assert warning.startswith("Warning: fairlead: 3 pods ")
+    mentions(warning, f"Job heard in {module_room.name}", *REASON)
     assert replicas[1].metric("fairlead_workload_warnings_total") >= 1
     assert applied(module_room, job("heard", suspend=True)) != []
     assert module_room.kubectl("get", "job", "heard", "-o", "name").strip() == "job.batch/heard"
@@ -236,7 +243,9 @@ def test_a_training_job_is_known_by_what_its_operator_adds(
         said = told(module_room, training)
     finally:
         control_plane.api.call("DELETE", f"{path}/pytorchjobs.kubeflow.org")
-    assert said == [f"Warning: fairlead: 5 pods of PyTorchJob train in {module_room.name} {WARNED}"]
+    (warning,) = said
+    assert warning.startswith("Warning: fairlead: 5 pods ")
+    mentions(warning, f"PyTorchJob train in {module_room.name}", *REASON)
 
 
 @pytest.mark.usefixtures("replicas", "run_api")
@@ -253,7 +262,9 @@ def test_whoever_writes_a_run_hears_what_its_replicas_will_meet(module_room: Roo
         },
     }
     said = told(module_room, run)
-    assert said == [f"Warning: fairlead: 2 pods of Run digits in {module_room.name} {WARNED}"]
+    (warning,) = said
+    assert warning.startswith("Warning: fairlead: 2 pods ")
+    mentions(warning, f"Run digits in {module_room.name}", *REASON)
 
 
 def test_the_owner_of_a_rejected_pod_has_one_event(
@@ -266,7 +277,7 @@ def test_the_owner_of_a_rejected_pod_has_one_event(
     eventually("the Job has an Event", lambda: events(module_room, "silent"))
     described = module_room.kubectl("describe", "job", "silent")
     assert "PlacementRejected" in described
-    assert "Change the pod template of Job silent, or ask your admin" in described
+    mentions(described, "pod template of Job silent", "ask your admin")
     owner = module_room.get("jobs", "silent")
     before = outcomes(first, "repeated")
     assert "policy pool-required" in refused(module_room, owner)
@@ -287,12 +298,12 @@ def test_the_owner_of_a_pod_that_no_node_admits_has_an_event(
     nowhere = job("stuck", template=template("nowhere", **{names.KIND: "build"}))
     (said,) = told(module_room, nowhere)
     assert said.startswith("Warning: fairlead: Job stuck: 0 of ")
-    assert said.endswith(f"{POOL}=nowhere matches none")
+    mentions(said, f"{POOL}=nowhere matches none")
     module_room.create(nowhere)
     eventually("the Job has an Event", lambda: events(module_room, "stuck"))
     (event,) = events(module_room, "stuck")
     assert (event["reason"], event["type"]) == ("NoNode", "Warning")
-    assert "Change the pod template of Job stuck, or ask your admin" in event["message"]
+    mentions(event["message"], "pod template of Job stuck", "ask your admin")
     assert sum(outcomes(replica, "failed") for replica in replicas) == 0
 
 
