@@ -6,7 +6,10 @@ STAMP := $(VENV)/.installed
 AUDIT := .venv-audit
 # Each worker is a process with a control plane of its own. `make test WORKERS=0` runs in one.
 WORKERS ?= auto
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# The order of the tests is random. `make test SEED=…` repeats that of an earlier run.
+SEED ?=
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile \
+	--no-loadscope-reorder $(if $(SEED),--randomly-seed=$(SEED))
 # Without cached bytecode every program that a test starts compiles its modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
