@@ -33,6 +33,8 @@ def lasting(text: str) -> str:
     """The text, with words in the place of what is drawn: serial numbers, times of renewal."""
     for serial, word in ((OLD, "AUTHORITY-01"), (NEW, "AUTHORITY-02"), (SERVED, "SERVING-LEAF")):
         text = text.replace(serial, word)
+    # Those of a bundle are in the order of their certificates' bytes, which are drawn.
+    text = text.replace("AUTHORITY-02, AUTHORITY-01", "AUTHORITY-01, AUTHORITY-02")
     return re.sub(r"(renewed in|from) \S+\b", r"\1 TIME", text)
 
 
@@ -69,6 +71,7 @@ def test_a_rotation_shows_both_authorities(wording: Wording) -> None:
     assert f"  signing  {OLD}" in text
     assert f"  staged   {NEW}" in text
     line_with(text, "pods-0.fairlead.dev", "outdated", OLD)
+    line_with(text, "namespaces.fairlead.dev", "fine", OLD, NEW)
     line_with(text, "wrong: ", "caBundle", "pods-0.fairlead.dev")
     line_with(printed(sight(RETIRING)), "retiring", OLD, "expires in")
     wording(lasting(text))
