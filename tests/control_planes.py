@@ -34,23 +34,6 @@ class StartControlPlane(Protocol):
         """Start a control plane that lives until the end of the test."""
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known."""
-    config.addinivalue_line(
-        "markers",
-        "last: after the module's other tests, while which goes on what this one waits for.",
-    )
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put what is marked `last` at the end of its module, whatever the order is otherwise."""
-    modules: dict[Path, int] = {}
-    for item in items:
-        modules.setdefault(item.path, len(modules))
-    items.sort(key=lambda item: (modules[item.path], bool(item.get_closest_marker("last"))))
-
-
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Build the control plane's binaries before the first test, on the first run ever."""
     build_before_tests(session, "binaries", lambda: obtain_binaries(ALL, Lines(sys.stderr)))

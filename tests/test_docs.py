@@ -25,6 +25,12 @@ def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+def code_in(text: str) -> str:
+    """The blocks of code in a page, and what stands between back quotes."""
+    blocks = re.findall(r"```.*?```", text, re.DOTALL)
+    return "\n".join([*blocks, *re.findall(r"`[^`\n]+`", text)])
+
+
 def test_every_link_to_a_file_leads_somewhere() -> None:
     """From every page, relative to that page; those for users of a cluster link to files alone."""
     broken = [
@@ -40,8 +46,7 @@ def test_every_link_to_a_file_leads_somewhere() -> None:
 def test_every_command_that_is_named_is_there(page: Path) -> None:
     """`fairlead X`: all words of that form in code, and whatever begins a line or code."""
     text = page.read_text()
-    code = [*re.findall(r"```.*?```", text, re.DOTALL), *re.findall(r"`[^`\n]+`", text)]
-    named = re.findall(r"\bfairlead ([a-z]+)(?=[ `\n\"])", "\n".join(code))
+    named = re.findall(r"\bfairlead ([a-z]+)(?=[ `\n\"])", code_in(text))
     named += re.findall(r"(?:^\$ |`)fairlead ([a-z]+)", text, re.MULTILINE)
     assert set(named) <= set(COMMANDS)
 
@@ -65,9 +70,8 @@ def test_every_test_that_is_named_is_there() -> None:
     for page in PAGES:
         if page.parent.name == "decisions" or page.name == "CHANGELOG.md":
             continue
-        text = page.read_text()
-        code = [*re.findall(r"```.*?```", text, re.DOTALL), *re.findall(r"`[^`\n]+`", text)]
-        for path, test in re.findall(r"(?<![\w/])(tests/[\w/.-]+)(?:::(\w+))?", "\n".join(code)):
+        code = code_in(page.read_text())
+        for path, test in re.findall(r"(?<![\w/])(tests/[\w/.-]+)(?:::(\w+))?", code):
             file = ROOT / path
             if not file.exists() or (test and f"def {test}(" not in file.read_text()):
                 missing.append((name(page), f"{path}::{test}"))

@@ -6,15 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.wording import FOLDER, TESTS, Wording, defined_tests, line_with, mentions, read, write
+from tests.wording import (
+    FOLDER,
+    Wording,
+    defined_tests,
+    line_with,
+    mentions,
+    module_of,
+    read,
+    write,
+)
 
 
 @pytest.mark.parametrize("file", sorted(FOLDER.rglob("*.yaml")), ids=lambda file: file.stem)
 def test_every_golden_text_belongs_to_a_test(file: Path) -> None:
     """A text of a test that is gone is never compared."""
-    relative = file.relative_to(FOLDER)
-    module = TESTS / relative.parent / f"test_{relative.stem}.py"
-    assert {name.partition("[")[0] for name in read(file)} <= defined_tests(module)
+    assert {name.partition("[")[0] for name in read(file)} <= defined_tests(module_of(file))
 
 
 def test_a_text_is_compared_with_the_golden_one(tmp_path: Path) -> None:

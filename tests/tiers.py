@@ -8,6 +8,7 @@ more examples.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -48,6 +49,7 @@ LONG: Final = (
 )
 
 
+@functools.cache
 def tiers_of(path: Path) -> list[str]:
     """Return the tiers that claim a file or folder below tests/; a file wants exactly one.
 
@@ -81,6 +83,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "property: tries random cases, as many as tests.examples says"
     )
+    config.addinivalue_line(
+        "markers", "last: after its module's other tests, while what it waits for goes on"
+    )
     if unknown := set(_wanted(config)) - {*TIERS, PROPERTIES}:
         raise pytest.UsageError(
             f"--tier: unknown tier {', '.join(sorted(unknown))}; the tiers are {', '.join(TIERS)}"
@@ -95,18 +100,27 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if collection_path.is_file() and not collection_path.name.startswith("test_"):
         return None
     if PROPERTIES in wanted:
-        wanted = [*wanted, "unit", "cluster", "thorough"]
+        wanted = [*wanted, *(tier for tier in TIERS if tier != "operators")]
     return None if set(wanted) & set(tiers_of(collection_path)) else True
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Set time-outs, have long modules first, and under --tier properties leave out the rest."""
+    """Set time-outs, decide the order, and under --tier properties leave out the rest.
+
+    Long modules are first, and what is marked `last` is at the end of its module, whatever the
+    order is otherwise.
+    """
     for item in items:
         (tier,) = tiers_of(item.path)
         if tier in TIMEOUTS and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(TIMEOUTS[tier]))
-    items.sort(key=lambda item: not _is_within(item.path.relative_to(TESTS), LONG))
+    paths = dict.fromkeys(item.path for item in items)
+    modules = {
+        path: (not _is_within(path.relative_to(TESTS), LONG), number)
+        for number, path in enumerate(paths)
+    }
+    items.sort(key=lambda item: (modules[item.path], bool(item.get_closest_marker("last"))))
     wanted = _wanted(config)
     if PROPERTIES not in wanted:
         return

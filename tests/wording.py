@@ -7,6 +7,7 @@ files after a message was reworded. A pytest plugin.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -75,8 +76,15 @@ def golden_file(module: Path) -> Path:
     return FOLDER / relative.parent / f"{relative.stem.removeprefix('test_')}.yaml"
 
 
+def module_of(golden: Path) -> Path:
+    """Return the test module of a golden file."""
+    relative = golden.relative_to(FOLDER)
+    return TESTS / relative.parent / f"test_{relative.stem}.py"
+
+
+@functools.cache
 def read(file: Path) -> Texts:
-    """Read a golden file; empty where there is none."""
+    """Read a golden file, once; empty where there is none."""
     return (yaml.safe_load(file.read_text()) or {}) if file.exists() else {}
 
 
@@ -140,10 +148,8 @@ def wording(request: pytest.FixtureRequest) -> Iterator[Wording]:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write what was recorded; texts of tests that are no longer defined go."""
     for file, texts in session.config.stash.get(_RECORDED, {}).items():
-        relative = file.relative_to(FOLDER)
-        module = TESTS / relative.parent / f"test_{relative.stem}.py"
         # The cases of a test are recorded together, so that the texts of those that are gone go.
-        kept_tests = defined_tests(module) - {_function(test) for test in texts}
+        kept_tests = defined_tests(module_of(file)) - {_function(test) for test in texts}
         kept = {test: old for test, old in read(file).items() if _function(test) in kept_tests}
         write(file, {**kept, **texts})
 

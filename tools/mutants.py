@@ -1,7 +1,7 @@
 """Mutation sample: change the code in random places, and see whether the tests notice.
 
     python -m tools.mutants sample webhook/placement webhook/run --count 100 --seed 1 > mutants.json
-    python -m tools.mutants cover --out coverage.json -- tests/placement tests/run ...
+    python -m tools.mutants cover --of webhook --out coverage.json tests/placement tests/run ...
     python -m tools.mutants run mutants.json --coverage coverage.json --out results.json
 
 `sample` draws mutants of each folder. `cover` runs tests and keeps which of them reach which line.
@@ -210,11 +210,12 @@ def cover(tests: Sequence[str], folders: Sequence[str]) -> Coverage:
     for file in data.measured_files():
         lines = data.contexts_by_lineno(file)
         tests_of = {
-            line: sorted((name for name in names if name), key=lambda name: seconds.get(name, 0.0))
+            line: sorted(filter(None, names), key=seconds.__getitem__)
             for line, names in lines.items()
         }
         every = sorted(
-            {name for names in tests_of.values() for name in names}, key=seconds.__getitem__
+            {name for names in tests_of.values() for name in names},
+            key=seconds.__getitem__,
         )
         found[str(Path(file).relative_to(root))] = {
             str(line): names or every for line, names in tests_of.items()

@@ -6,9 +6,10 @@ import asyncio
 import json
 import re
 import ssl
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import aiohttp
 
@@ -63,6 +64,28 @@ def dry_runs(
             return await asyncio.gather(*(one(number, pod) for number, pod in enumerate(pods)))
 
     return asyncio.run(all_of_them())
+
+
+class Case(Protocol):
+    """A pod and what came of it."""
+
+    def examine(self) -> str:
+        """Return what became of the pod. Raises AssertionError if it is not as it should be."""
+
+
+def examined(cases: Iterable[Case]) -> Counter[str]:
+    """Examine all cases; return what became of how many. Raises AssertionError for them all."""
+    became: Counter[str] = Counter()
+    failures = []
+    for case in cases:
+        try:
+            became[case.examine()] += 1
+        except AssertionError as error:
+            failures.append(f"{error}\n{case}")
+    counts = ", ".join(f"{what}: {became[what]:,}" for what in sorted(became))
+    print(f"\n{became.total():,} pods; {counts}")
+    assert not failures, f"{len(failures)}\n" + "\n\n".join(failures[:5])
+    return became
 
 
 def _context(plane: ControlPlane) -> ssl.SSLContext:

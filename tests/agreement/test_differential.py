@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from tests.agreement.differential import (
     apart,
     user_of,
 )
-from tests.agreement.dry_runs import dry_runs
+from tests.agreement.dry_runs import dry_runs, examined
 from tests.cluster.rooms import Running
 from tests.control_planes import StartControlPlane
 from tests.fuzz.additions import ODD, SOUND, at
@@ -92,17 +91,8 @@ def test_the_api_server_refuses_no_pod_for_our_sake_unless_a_policy_means_it(
         start_webhook(plane, folder, namespaces=tuple(WITH), options=("--poll-interval", "0.1")),
         folder,
     )
-    became: Counter[str] = Counter()
-    failures = []
-    for case in cases(plane, running, pods):
-        try:
-            became[case.examine()] += 1
-        except AssertionError as error:
-            failures.append(f"{error}\n{case}")
-    counts = ", ".join(f"{what}: {became[what]:,}" for what in sorted(became))
     with capsys.disabled():
-        print(f"\ndifferential: {became.total():,} pods under {ROUNDS} policy sets; {counts}")
-    assert not failures, "\n\n".join(failures[:5])
+        became = examined(cases(plane, running, pods))
     for result in ("placed", "unchanged", "left-alone", "rejected", "refused either way"):
         assert became[result], result
     assert became["refused either way"] + became["not asked"] < became.total() / 2

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import os
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +20,7 @@ from tests.agreement.differential import (
     apart,
     comparable,
 )
-from tests.agreement.dry_runs import Answer, dry_runs
+from tests.agreement.dry_runs import Answer, dry_runs, examined
 from tests.cluster.rooms import ADMINISTRATOR, Running
 from tests.control_planes import StartControlPlane
 from tests.exported.sets import SETS
@@ -227,17 +226,8 @@ def test_exported_policies_do_with_pods_what_the_webhook_does(
             pod["spec"]["nodeName"] = "n2" if number % 100 else NODE
     options = ("--poll-interval", "0.1")
     webhook = start_webhook(plane, folder, namespaces=tuple(WEBHOOK), options=options)
-    became: Counter[str] = Counter()
-    failures = []
-    for case in cases(plane, Running(webhook, folder), pods):
-        try:
-            became[case.examine()] += 1
-        except AssertionError as error:
-            failures.append(f"{error}\n{case}")
-    counts = ", ".join(f"{what}: {became[what]:,}" for what in sorted(became))
     with capsys.disabled():
-        print(f"\nexport: {became.total():,} pods; {counts}")
-    assert not failures, f"{len(failures)}\n" + "\n\n".join(failures[:5])
+        became = examined(cases(plane, Running(webhook, folder), pods))
     for result in ("placed", "unchanged", "rejected", "no node before us"):
         assert became[result], result
 

@@ -14,11 +14,11 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
+from tests.fuzz.drawn import drawn
 from tests.laws import scheduler
 from tests.laws.strategies import NODE_NAMES, nodes, pods, policy_lists
 from tests.laws.world import decided, patched, policy_set
@@ -31,25 +31,6 @@ NODES = 8
 PODS = 60
 # The host port of pods that only look whether a node is there.
 PROBES = 65535
-
-
-def drawn(strategy: st.SearchStrategy[Any], count: int) -> list[Any]:
-    """So many random examples, or a few less, where they repeat."""
-    found: list[Any] = []
-
-    @settings(
-        max_examples=count,
-        phases=[Phase.generate],
-        database=None,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(strategy)
-    def collect(example: Any) -> None:
-        found.append(copy.deepcopy(example))
-
-    collect()
-    return found
 
 
 def named_nodes(some: list[Json], world: int) -> list[Json]:
@@ -204,8 +185,11 @@ def test_the_model_admits_exactly_the_nodes_that_the_scheduler_admits(
 ) -> None:
     """For random pods, as they come and as the engine makes them, and random nodes."""
     # The first examples are the simplest, and worlds without any label or taint.
-    node_lists = drawn(st.lists(nodes(), min_size=NODES, max_size=NODES), WORLDS * 5)[-WORLDS:]
-    cases = drawn(st.tuples(pods().map(ungated), policy_lists()), WORLDS * PODS)
+    node_lists = drawn(
+        st.lists(nodes(), min_size=NODES, max_size=NODES).map(copy.deepcopy), WORLDS * 5
+    )[-WORLDS:]
+    examples = st.tuples(pods().map(ungated), policy_lists()).map(copy.deepcopy)
+    cases = drawn(examples, WORLDS * PODS)
     free = itertools.count(1)
     admitting: list[int] = []
     for world, some in enumerate(node_lists):

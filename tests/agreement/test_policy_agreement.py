@@ -17,7 +17,7 @@ from tests.cluster.policy_schema_cases import BY_SCHEMA
 from tests.cluster.run_placement_cases import expression, terms
 from tests.cluster.run_rule_cases import Case
 from tests.examples import examples
-from tests.policy.examples import EVERYTHING, GONE, changed, places
+from tests.policy.examples import EVERYTHING, GONE, with_changes
 from webhook import names
 from webhook.policy.findings import Finding
 from webhook.policy.source import parse
@@ -88,24 +88,13 @@ DOCUMENTS: list[Json] = [
 (POLICY,) = (each for each in DOCUMENTS if each["kind"] == names.POLICY_KIND)
 
 
-@st.composite
-def objects(draw: st.DrawFn) -> Json:
-    """One of the documents, with one or two values changed or taken away below its head."""
-    whole: Json = draw(st.sampled_from([*DOCUMENTS, *[POLICY] * len(DOCUMENTS)]))
-    for _ in range(draw(st.integers(1, 2))):
-        paths = [path for path in places(whole) if path[0] == "spec" or path[1:] == ("name",)]
-        if paths:
-            whole = changed(whole, draw(st.sampled_from(paths)), draw(VALUES))
-    return whole
-
-
 @settings(
     deadline=None,
     max_examples=examples(400),
     phases=(Phase.generate, Phase.shrink),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-@given(whole=objects())
+@given(whole=with_changes(st.sampled_from([*DOCUMENTS, *[POLICY] * len(DOCUMENTS)]), VALUES))
 def test_what_the_one_refuses_the_other_refuses(policy_api: ControlPlane, whole: Json) -> None:
     """Whatever is changed in a document, `fairlead check` says what `kubectl apply` would say."""
     compare(policy_api, whole)

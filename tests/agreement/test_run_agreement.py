@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from tests.policy.examples import GONE, changed, places
+from tests.policy.examples import GONE, with_changes
 from tests.run.whole_runs import ALL, TENSORFLOW, a_run
 from webhook import names
 from webhook.policy.findings import Finding
@@ -80,24 +80,13 @@ VALUES: st.SearchStrategy[Any] = (
 )
 
 
-@st.composite
-def runs(draw: st.DrawFn) -> Json:
-    """One of the examples, with one or two values changed or taken away below its head."""
-    run: Json = draw(st.sampled_from([*ALL, *[TENSORFLOW] * len(ALL)]))
-    for _ in range(draw(st.integers(1, 2))):
-        paths = [path for path in places(run) if path[0] == "spec" or path[1:] == ("name",)]
-        if paths:
-            run = changed(run, draw(st.sampled_from(paths)), draw(VALUES))
-    return run
-
-
 @settings(
     deadline=None,
     max_examples=examples(500),
     phases=(Phase.generate, Phase.shrink),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-@given(run=runs())
+@given(run=with_changes(st.sampled_from([*ALL, *[TENSORFLOW] * len(ALL)]), VALUES))
 def test_what_the_one_refuses_the_other_refuses(run_api: ControlPlane, run: Json) -> None:
     """Whatever is changed in a Run, a preview says what `kubectl apply` would say."""
     compare(run_api, run)

@@ -144,3 +144,11 @@ def stamp(pod: Json) -> Json:
 def is_stamped(pod: Json) -> bool:
     """Whether Fairlead has written anything on the pod."""
     return names.PLACEMENT in pod["metadata"].get("annotations", {})
+
+
+def forget_applied(kubectl: Kubectl, kind: str, name: str) -> None:
+    """Take away what `kubectl apply` remembers in an object that other tests apply otherwise.
+
+    They do so on the server's side, which warns of it.
+    """
+    kubectl("annotate", kind, name, "kubectl.kubernetes.io/last-applied-configuration-")

@@ -22,7 +22,7 @@ from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.controller import start_controller
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.nodes import SHIPPED_NODES, Pool, Taint, node_manifests, read_pools
-from webhook.sandbox.run_api import DEFINITIONS
+from webhook.sandbox.run_api import definitions
 
 pytest_plugins = ["tests.cluster.run_fixtures"]
 
@@ -80,7 +80,7 @@ def own_plane(
 ) -> Iterator[ControlPlane]:
     """A control plane of the module's own, whose API server and history tests may break."""
     settings = Settings(
-        pools=read_pools(SHIPPED_NODES), extra_arguments=KEEP_HISTORY, definitions=DEFINITIONS
+        pools=read_pools(SHIPPED_NODES), extra_arguments=KEEP_HISTORY, definitions=definitions()
     )
     with ControlPlane(tmp_path_factory.mktemp("own") / "state", binaries, settings) as plane:
         yield plane

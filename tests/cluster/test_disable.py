@@ -23,7 +23,7 @@ from webhook.installation.overlays import objects_of
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.controller import start_controller
 from webhook.sandbox.kubectl import Kubectl
-from webhook.sandbox.run_api import DEFINITIONS
+from webhook.sandbox.run_api import definitions
 
 Json = dict[str, Any]
 CONFIGURATION = ("mutatingwebhookconfiguration", "fairlead")
@@ -36,7 +36,7 @@ def site(
 ) -> Iterator[Site]:
     """A cluster without nodes, with a webhook and a controller that leads."""
     folder = tmp_path_factory.mktemp("disable")
-    settings = Settings(components=COMPONENTS, definitions=DEFINITIONS)
+    settings = Settings(components=COMPONENTS, definitions=definitions())
     with ControlPlane(folder / "cluster", binaries, settings) as plane:
         plane.create_namespace(NAMESPACE)
         site = build(plane, Kubectl(kubectl_path, plane.kubeconfig), folder)

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from tests.cluster.policy_rule_cases import a_class, a_policy, path_of
+from tests.cluster.rooms import forget_applied
 from tests.cluster.tables import columns
 from tests.wording import mentions
 from webhook import names
@@ -79,9 +80,7 @@ def test_kubectl_apply_takes_the_manifest(cluster_kubectl: Kubectl, kind: str) -
 
     assert cluster_kubectl("apply", "-f", str(manifest)).endswith("configured\n")
     assert cluster_kubectl("diff", "-f", str(manifest)) == ""
-    # Other tests of this control plane apply it on the server's side, which warns of it.
-    forgotten = "kubectl.kubernetes.io/last-applied-configuration-"
-    cluster_kubectl("annotate", "crd", RESOURCES[kind], forgotten)
+    forget_applied(cluster_kubectl, "crd", RESOURCES[kind])
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.cluster.rooms import forget_applied
 from tests.cluster.tables import columns
 from tests.run.whole_runs import ALL, TENSORFLOW, a_run
 from webhook import names
@@ -76,9 +77,7 @@ def test_kubectl_apply_takes_the_manifest(cluster_kubectl: Kubectl) -> None:
     written["metadata"]["annotations"] = {}
     assert applied == written
     assert cluster_kubectl("diff", "-f", str(MANIFEST)) == ""
-    # Other tests of this control plane apply it on the server's side, which warns of it.
-    forgotten = "kubectl.kubernetes.io/last-applied-configuration-"
-    cluster_kubectl("annotate", "crd", "runs.fairlead.dev", forgotten)
+    forget_applied(cluster_kubectl, "crd", "runs.fairlead.dev")
 
 
 def test_kubectl_explain_tells_what_replicas_are(run_api: ControlPlane, kubectl: Kubectl) -> None:

@@ -4,6 +4,8 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
+from hypothesis import strategies as st
+
 EVERYTHING = """\
 apiVersion: fairlead.dev/v1alpha1
 kind: CapacityClass
@@ -128,6 +130,23 @@ def places(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     for key, value in items.items():
         yield (*path, key)
         yield from places(value, (*path, key))
+
+
+def with_changes(
+    wholes: st.SearchStrategy[Any], values: st.SearchStrategy[Any]
+) -> st.SearchStrategy[Any]:
+    """Objects with one or two values in the spec, or the name, changed or taken away."""
+
+    @st.composite
+    def objects(draw: st.DrawFn) -> Any:
+        whole = draw(wholes)
+        for _ in range(draw(st.integers(1, 2))):
+            paths = [path for path in places(whole) if path[0] == "spec" or path[1:] == ("name",)]
+            if paths:
+                whole = changed(whole, draw(st.sampled_from(paths)), draw(values))
+        return whole
+
+    return objects()
 
 
 def changed(node: Any, path: tuple[Any, ...], value: Any) -> Any:

@@ -20,7 +20,7 @@ from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.controller import start_controller
 from webhook.sandbox.modules import KUBERNETES
 from webhook.sandbox.processes import alive, end_recorded, recorded
-from webhook.sandbox.run_api import DEFINITIONS
+from webhook.sandbox.run_api import definitions
 from webhook.sandbox.webhook import start_webhook
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def up(
         if before.state == "broken":
             progress.note(f"clearing away what a broken sandbox {name} has left")
             _remove(directory)
-        settings = Settings(pools=pools, definitions=DEFINITIONS)
+        settings = Settings(pools=pools, definitions=definitions())
         plane = ControlPlane(directory, binaries, settings, detached=True)
         try:
             with progress.step("starting the control plane", about=4):
@@ -180,24 +180,25 @@ def status(name: str, environ: Mapping[str, str] = os.environ) -> Status:
     )
     whole = bool(versions) and set(versions) <= {each.name for each in components if each.running}
     layout = Layout(directory, record["ports"])
-    with contextlib.ExitStack() as stack:
-        api = None
-        if versions:
-            api = Api(layout.ports["kube-apiserver"], layout.credentials)
-            stack.callback(api.close)
-        ready = api is not None and api.ready()
-        return Status(
-            name=name,
-            state="running" if whole and ready else "broken",
-            kubeconfig=str(layout.kubeconfig),
-            url=layout.url("kube-apiserver") if api else "",
-            policies=record["policies"],
-            components=components,
-            nodes=tuple(_nodes(api)) if api and ready else (),
-        )
+    nodes = _nodes(layout) if versions else None
+    return Status(
+        name=name,
+        state="running" if whole and nodes is not None else "broken",
+        kubeconfig=str(layout.kubeconfig),
+        url=layout.url("kube-apiserver") if versions else "",
+        policies=record["policies"],
+        components=components,
+        nodes=nodes or (),
+    )
 
 
-def _nodes(api: Api) -> Iterator[NodeStatus]:
+def _nodes(layout: Layout) -> tuple[NodeStatus, ...] | None:
+    """Return the nodes, or None if the API server does not answer."""
+    with contextlib.closing(Api(layout.ports["kube-apiserver"], layout.credentials)) as api:
+        return tuple(_nodes_of(api)) if api.ready() else None
+
+
+def _nodes_of(api: Api) -> Iterator[NodeStatus]:
     bound = [
         pod["spec"].get("nodeName")
         for pod in api.get("/api/v1/pods")["items"]

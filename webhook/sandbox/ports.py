@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-import random
+import secrets
 import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,15 +14,12 @@ from webhook.sandbox.cache import cache_directory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import TextIO
 
 # Below the ports that the kernel gives to connections and to whoever binds port 0. One of those
 # could be taken between the moment it was found free and the moment a component listens on it.
 _LOWEST: Final = 20_000
 _RANGE: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _DEFAULT_END: Final = 32_768
-# Locks of the ports that this process has given out. The kernel frees them when it ends.
-_HELD: Final[list[TextIO]] = []
 
 
 def free_ports(names: Sequence[str]) -> dict[str, int]:
@@ -38,16 +35,18 @@ def _take() -> int:
     folder = cache_directory(os.environ) / "ports"
     folder.mkdir(parents=True, exist_ok=True)
     first, end = _LOWEST, _end()
-    for port in random.sample(range(first, end), end - first):
-        file = (folder / str(port)).open("w")
+    count = end - first
+    start = secrets.randbelow(count)
+    for port in (first + (start + number) % count for number in range(count)):
+        # Once it is locked the file stays open: the kernel unlocks it when this process ends.
+        file = os.open(folder / str(port), os.O_CREAT | os.O_WRONLY, 0o600)
         if _lock(file) and _is_free(port):
-            _HELD.append(file)
             return port
-        file.close()
+        os.close(file)
     raise SandboxError(f"no port from {first} to {end - 1} is free on 127.0.0.1")
 
 
-def _lock(file: TextIO) -> bool:
+def _lock(file: int) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
