@@ -21,7 +21,7 @@ from webhook.admission.arrival import Arrival
 from webhook.admission.engine import decide
 from webhook.comparison.compare import Comparison, Same, Sets
 from webhook.comparison.difference import Difference
-from webhook.comparison.gaps import gaps
+from webhook.comparison.gaps import same_placement
 from webhook.errors import InvalidPod
 from webhook.placement.nodes import Node, read
 from webhook.policy.load import load
@@ -86,6 +86,20 @@ def test_a_requirement_that_is_gone_admits() -> None:
     found = different([ONLY_AMD64], [], arrival(**ARM))
     assert (found.kind, found.policies) == ("admitted", ("amd64-only",))
     assert found.fields[0].new == ""
+
+
+def test_entries_in_another_order_are_no_difference() -> None:
+    """To the scheduler they are a set."""
+    one, two = (
+        policy(
+            name,
+            "priority: 5, overrides: {affinity: {podAffinity: "
+            "{requiredDuringSchedulingIgnoredDuringExecution: "
+            f"[{{labelSelector: {{matchLabels: {{app: {name}}}}}, topologyKey: zone}}]}}}}}}",
+        )
+        for name in ("one", "two")
+    )
+    assert compared([one, two], [one.replace("5", "1"), two], arrival()) == "same"
 
 
 def test_what_a_policy_says_otherwise_moves() -> None:
@@ -292,7 +306,7 @@ def _decided(pod: Arrival, sets: Sets) -> object:
         return "rejected"
     assert old.placement is not None
     assert new.placement is not None
-    if old.allowed and new.allowed and not gaps(old.placement, new.placement):
+    if old.allowed and new.allowed and same_placement(old.placement, new.placement):
         return "same"
     return (old.result, old.reason), (new.result, new.reason)
 

@@ -12,6 +12,7 @@ from webhook.admission.engine import part_in, see, weigh
 from webhook.admission.shape import Shapes
 from webhook.comparison.authors import Authors
 from webhook.comparison.difference import Difference, Side, kind_of
+from webhook.comparison.gaps import same_placement
 from webhook.comparison.roster import Roster
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class Comparison:
         new = weigh(seen, parts.new, sets.new, sets.cluster, audit=False)
         if not old.allowed and not new.allowed:
             return "rejected"
-        if old.allowed and new.allowed and old.placement == new.placement:
+        if old.allowed and new.allowed and same_placement(old.placement, new.placement):
             return "same"
         sides = self._side(old, sets.old), self._side(new, sets.new)
         return Difference(kind_of(*sides), *sides, *self._authors.told(old, new))

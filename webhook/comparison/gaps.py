@@ -61,6 +61,12 @@ def gaps(has: PodPlacement, would: PodPlacement) -> list[Gap]:
     ]
 
 
+def same_placement(one: PodPlacement, other: PodPlacement) -> bool:
+    """Whether nothing differs but the order of what lists hold."""
+    # Tolerations of one taint for different times are put in one order, whoever brings them.
+    return one == other or not gaps(one, other)
+
+
 def _canonical(field: str, value: Any) -> Any:
     if value is None:
         return None
