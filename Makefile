@@ -103,6 +103,7 @@ manifests: $(STAMP)
 	$(BIN)/fairlead guard authors > manifests/base/run-authors.yaml
 	$(BIN)/fairlead guard stamp > manifests/components/guard-stamp-warn/stamp.yaml
 	$(BIN)/fairlead guard stamp --action deny > manifests/components/guard-stamp-deny/stamp.yaml
+	$(BIN)/fairlead guard node-names > manifests/components/guard-node-names/node-names.yaml
 	$(BIN)/fairlead guard tolerations $(addprefix --policies ,$(CAPACITY)) > manifests/components/guard-tolerations/tolerations.yaml
 	$(BIN)/python -m tests.manifests
 

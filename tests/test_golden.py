@@ -1,8 +1,8 @@
 """Golden cases: what policies make of pods, one file a case.
 
 A file gives `rule`, the sentence that it shows; `classes`, `policies` and `exceptions` by name,
-each with its spec; perhaps `cluster`, and `now`, when pods come that do not say it themselves; and
-`pods`, each as it comes and with what becomes of it:
+each with its spec; perhaps `cluster`, with the labels of its nodes by name, and `now`, when pods
+come that do not say it themselves; and `pods`, each as it comes and with what becomes of it:
 
     out        the fields that differ afterwards, whole; {} means that nothing does, and null that
                the field is gone
@@ -34,6 +34,7 @@ from webhook.admission.audit import report
 from webhook.admission.decision import Decision
 from webhook.admission.engine import decide, subject_of
 from webhook.placement import pod as pods_of
+from webhook.placement.nodes import Node, by_name
 from webhook.policy.load import Loaded, load
 from webhook.policy.policy_set import PolicySet
 
@@ -156,7 +157,12 @@ def test_a_golden_case_comes_out_as_written(path: Path) -> None:
     turned = loaded(case, backwards=True).policies
     findings = [str(finding).split(": ", 1)[1] for finding in warnings]
     assert findings == case.get("findings", [])
-    cluster = Cluster(default_priority_class=case.get("cluster", {}).get("priorityClass", ""))
+    given_cluster = case.get("cluster", {})
+    known = given_cluster.get("nodes")
+    cluster = Cluster(
+        default_priority_class=given_cluster.get("priorityClass", ""),
+        node=by_name(known and [Node(name, labels, ()) for name, labels in known.items()]),
+    )
     for given in case["pods"]:
         came = arrival(given, case.get("now"))
         decision = decide(came, policies, cluster)

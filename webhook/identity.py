@@ -43,6 +43,11 @@ class Identity(NamedTuple):
     coordinator: bool
     """Whether it leads: by its role, or as the worker 0 that leads where nobody else does."""
 
+    @property
+    def marked_itself(self) -> bool:
+        """Whether the pod's own labels mark it, and not its namespace alone."""
+        return self.source != _NAMESPACE
+
 
 _OURS = SOURCES[0]
 _ONLY_OURS = (_OURS,)

@@ -65,6 +65,7 @@ POLICIES_APPLIED: Final = f"{GROUP}/policies-applied"
 # added later, and who may have the controller make pods.
 STAMP_GUARD: Final = "fairlead-stamp"
 TOLERATIONS_GUARD: Final = "fairlead-tolerations"
+NODE_NAMES_GUARD: Final = "fairlead-node-names"
 RUN_AUTHORS_GUARD: Final = "fairlead-run-authors"
 
 # The resource of the Run kind.
@@ -117,12 +118,21 @@ COORDINATOR_ROLES: Final = frozenset({"master", "chief", "launcher", "scheduler"
 # Frameworks whose worker 0 leads, since they have no other leader (rendezvous contracts).
 WORKER_ZERO_LEADS: Final = frozenset({"jax"})
 
+# Metrics of the webhook that other parts read; counters have _total after it.
+METRIC_DECISIONS: Final = "fairlead_decisions"
+METRIC_REJECTIONS: Final = "fairlead_policy_rejections"
+METRIC_LAST_MATCH: Final = "fairlead_policy_last_match_timestamp_seconds"
+METRIC_AUDITED: Final = "fairlead_audited_decisions"
+METRIC_SET: Final = "fairlead_policy_set_info"
+METRIC_CACHE_AGE: Final = "fairlead_cache_age_seconds"
+
 # Kubernetes' own names.
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 DAEMON_SET_CONTROLLER: Final = "system:serviceaccount:kube-system:daemon-set-controller"
 MIRROR_POD: Final = "kubernetes.io/config.mirror"
-# Nodes are authenticated as users of such names (the node authorizer wants it so).
+# Nodes are authenticated as users of such names, in this group (the node authorizer wants it so).
 NODE_USERS: Final = "system:node:"
+NODE_GROUP: Final = "system:nodes"
 # On a pod: the container that `kubectl logs` takes; on our own pods the main container.
 DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
 OS_LABEL: Final = "kubernetes.io/os"

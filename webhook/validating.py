@@ -19,7 +19,7 @@ POLICIES: Final = f"policies.{names.GROUP}"
 WORKLOADS: Final = f"workloads.{names.GROUP}"
 # Resources that make pods, by API group. A rule for a group that is not there matches nothing.
 _MAKERS: Final[Mapping[str, Sequence[str]]] = {
-    "apps": ("deployments", "statefulsets", "replicasets"),
+    "apps": ("deployments", "statefulsets", "replicasets", "daemonsets"),
     "batch": ("jobs", "cronjobs"),
     names.GROUP: (names.RUNS,),
     "kubeflow.org": (

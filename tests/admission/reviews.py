@@ -90,10 +90,15 @@ def review(obj: object = None, **request: object) -> Json:
 
 
 class Known:
-    """Namespaces of which these labels are known, and no others."""
+    """Namespaces of which these labels are known, and no others; `now`: how they are by now."""
 
-    def __init__(self, known: Mapping[str, Mapping[str, str]]) -> None:
+    def __init__(
+        self,
+        known: Mapping[str, Mapping[str, str]],
+        now: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
         self._known = known
+        self._now = known if now is None else now
 
     def peek(self, name: str) -> Mapping[str, str] | None:
         """The labels, if they are known."""
@@ -102,6 +107,11 @@ class Known:
     async def labels(self, name: str) -> Mapping[str, str]:
         """They are not to be had."""
         raise NotSynced(f"namespace {name}: not known")
+
+    async def live(self, name: str) -> Mapping[str, str]:
+        """The labels as they are by now."""
+        found = self._now.get(name)
+        return await self.labels(name) if found is None else found
 
 
 class Asked(Known):

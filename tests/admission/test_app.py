@@ -162,6 +162,20 @@ def test_a_namespace_that_is_not_known_yet_is_asked_for() -> None:
     assert placed["spec"]["nodeSelector"] == {"pool": "batch"}
 
 
+def test_a_pod_that_cannot_have_been_sent_means_that_the_namespace_changed() -> None:
+    """The API server sends marked pods and those of marked namespaces: we look again, or say so."""
+    plain = review(pod(labels={"app": "x"}))
+    marked = {"ml-team": {names.PLACE: names.PLACE_ALL}}
+    old: dict[str, dict[str, str]] = {"ml-team": {}}
+    placed = Webhook(policy_set(SPOT), namespaces=Known(old, now=marked)).post(plain)
+    assert placed.patch
+    assert names.PLACEMENT in str(placed.patch)
+    # One that is marked itself needs no second look.
+    assert Webhook(policy_set(SPOT), namespaces=Known(old, now={})).post(review()).patch
+    answer = Webhook(policy_set(SPOT), namespaces=Known(old, now={})).post(plain)
+    assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+
+
 @pytest.mark.parametrize("missing", ["policies", "namespace", "priority class"])
 def test_what_is_not_known_is_never_guessed(missing: str) -> None:
     """503, with the reason as text, and Retry-After, upon which the API server tries again."""
@@ -452,6 +466,19 @@ def test_what_only_audit_would_write_too_deeply_is_told_without_the_patch() -> N
     assert answer.status == 200
     told = json.loads(answer.response["auditAnnotations"]["audit"])
     assert told == {"policies": ["pinned"], "differs": True, "patch": None}
+
+
+def test_an_audited_patch_is_recorded_at_no_author_s_length() -> None:
+    """Neither in the log nor in the audit log."""
+    term = {"matchExpressions": [{"key": f"k{n}", "operator": "Exists"} for n in range(2000)]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    audited = policy_set(PINNED.replace("spec:", "spec:\n  enforcement: Audit", 1))
+    with logged(logging.INFO) as lines:
+        answer = Webhook(audited).post(review(pod(affinity={"nodeAffinity": required})))
+    report = json.loads(answer.response["auditAnnotations"]["audit"])
+    assert report == {"policies": ["pinned"], "differs": True, "patch": None}
+    assert len(lines) == 1
+    assert all(len(line) < 2000 for line in lines)
 
 
 def test_a_reason_never_repeats_a_name_as_long_as_a_body() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -30,10 +31,17 @@ def pod(metadata: Json | None = None, **spec: Any) -> Json:
     return {"metadata": merged, "spec": {"containers": [], **spec}}
 
 
-def answer(what: Json, *policies: Json, user: str = "", namespace: Json | None = None) -> Decision:
-    """The decision under the policies."""
+def answer(
+    what: Json,
+    *policies: Json,
+    user: str = "",
+    groups: Sequence[str] = (),
+    namespace: Json | None = None,
+) -> Decision:
+    """The decision under the policies; no node is known."""
     compiled = policy_set(policies or [POOL])
-    return decide(Arrival(what, "ml", namespace or {}, user), compiled, Cluster())
+    arrival = Arrival(what, "ml", namespace or {}, user, groups=groups)
+    return decide(arrival, compiled, Cluster())
 
 
 def stamp(decision: Decision) -> Json:
@@ -61,28 +69,34 @@ def test_every_pod_of_a_namespace_that_is_placed_as_a_whole_belongs() -> None:
 OWNED: Json = {
     "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "controller": True}]
 }
+MIRROR: Json = {"annotations": {names.MIRROR_POD: "x"}}
 
 
 @pytest.mark.parametrize(
-    ("metadata", "user", "result"),
+    ("metadata", "user", "groups", "result"),
     [
-        (OWNED, names.DAEMON_SET_CONTROLLER, "left-alone"),
-        (OWNED, "", "left-alone"),
-        (OWNED, "somebody", "placed"),
+        (OWNED, names.DAEMON_SET_CONTROLLER, (), "left-alone"),
+        (OWNED, "", (), "left-alone"),
+        (OWNED, "somebody", (), "placed"),
         (
             {"ownerReferences": [{**OWNED["ownerReferences"][0], "controller": False}]},
             names.DAEMON_SET_CONTROLLER,
+            (),
             "placed",
         ),
-        ({"annotations": {names.MIRROR_POD: "x"}}, "system:node:a", "left-alone"),
-        ({"annotations": {names.MIRROR_POD: "x"}}, "", "left-alone"),
-        ({"annotations": {names.MIRROR_POD: "x"}}, "somebody", "placed"),
-        ({"ownerReferences": "nonsense"}, "", "placed"),
+        (MIRROR, "system:node:a", (names.NODE_GROUP,), "left-alone"),
+        (MIRROR, "system:node:a", ("system:authenticated",), "placed"),
+        (MIRROR, "somebody", (names.NODE_GROUP,), "placed"),
+        (MIRROR, "", (), "left-alone"),
+        (MIRROR, "somebody", (), "placed"),
+        ({"ownerReferences": "nonsense"}, "", (), "placed"),
     ],
 )
-def test_who_keeps_their_placement(metadata: Json, user: str, result: str) -> None:
+def test_who_keeps_their_placement(
+    metadata: Json, user: str, groups: tuple[str, ...], result: str
+) -> None:
     """The request's user tells, for what a pod says can be forged; offline it is believed."""
-    decision = answer(pod(metadata), user=user)
+    decision = answer(pod(metadata), user=user, groups=groups)
     assert decision.result == result
     if result == "left-alone":
         assert [o["path"].split("/")[1] for o in decision.patch] == ["metadata"]
@@ -146,9 +160,10 @@ def test_a_bound_pod_keeps_the_fields_that_choose_a_node() -> None:
     assert [o["path"] for o in decision.patch] == ["/metadata/labels/team", "/metadata/annotations"]
     assert any(e.outcome == "skipped" and "nodeName" in e.reason for e in decision.trace)
     required = document("PlacementPolicy", "p", {"requirements": {"nodeSelector": {"pool": "a"}}})
-    refused = answer(pod(nodeName="n1", nodeSelector={"pool": "b"}), required)
-    assert not refused.allowed
-    mentions(refused.reason, "policy p: requirements.nodeSelector[pool]:", "'a'", "'b'")
+    for selector in ({"pool": "b"}, {"pool": "a"}, {}):
+        refused = answer(pod(nodeName="n1", nodeSelector=selector), required)
+        assert not refused.allowed
+        mentions(refused.reason, "policy p: requirements.nodeSelector[pool]:", "remove nodeName")
 
 
 def test_warnings_are_short_enough_for_a_terminal() -> None:

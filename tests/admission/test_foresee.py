@@ -43,6 +43,17 @@ spec:
   match: {replicaIndexes: [2]}
   requirements: {nodeSelector: {pool: experiments}}
 """
+OFF_SPOT = """
+apiVersion: fairlead.dev/v1alpha1
+kind: CapacityClass
+metadata: {name: spot}
+spec: {nodes: [{labels: {spot: "true"}}]}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: off-spot}
+spec: {overrides: {capacity: [{class: spot, mode: Prevent}]}}
+"""
 REJECTED = ("nodeSelector[pool]", "'experiments'", "'other'")
 ELSEWHERE = {"nodeSelector": {"pool": "other"}}
 
@@ -180,6 +191,27 @@ def test_every_kind_is_understood(
     webhook = Webhook(policy_set(POOL), namespaces=Known(labels))
     (said,) = webhook.told(workload(api_version, kind, wrap(template({}, **ELSEWHERE))))
     mentions(said, "the pod of", f"{kind} train", "ml-team", "rejected", *REJECTED)
+
+
+def test_the_author_of_a_daemon_set_hears_of_its_requirements(wording: Wording) -> None:
+    """With a mark of its own its pods are refused. Without one they are left alone, and he is told
+    what would refuse them."""
+    webhook = Webhook(
+        policy_set(POOL), namespaces=Known({"ml-team": {names.PLACE: names.PLACE_ALL}})
+    )
+    for labels, facts in (({names.RUN: "r"}, ("would be rejected",)), ({}, ("left alone",))):
+        made = {"template": template(labels, **ELSEWHERE)}
+        (said,) = webhook.told(workload("apps/v1", "DaemonSet", made))
+        mentions(said, "DaemonSet train", "pool-required", *facts)
+        wording(said)
+
+
+def test_a_daemon_set_hears_nothing_of_defaults_and_overrides() -> None:
+    """They do not reach its pods."""
+    chosen = policy_set(OFF_SPOT)
+    made = {"template": template(nodeSelector={"spot": "true"})}
+    assert Webhook(chosen).told(workload("apps/v1", "DaemonSet", made)) == []
+    assert Webhook(chosen).told(workload("apps/v1", "Deployment", made)) != []
 
 
 def test_a_training_job_s_pods_have_what_its_operator_adds(wording: Wording) -> None:

@@ -31,16 +31,17 @@ def test_the_request_s_own_namespace_counts() -> None:
     request = parse(body(obj=nameless, name="", dryRun=True))
     assert (request.uid, request.namespace, request.name) == ("0df28fbd", "ml-team", "")
     assert (request.user, request.dry_run) == ("somebody", True)
+    assert request.groups == ["system:authenticated"]
     assert request.pod == nameless
 
 
 def test_what_a_request_may_lack_is_empty() -> None:
-    """No user, no name, no word of a dry run."""
+    """No name, no word of a dry run."""
     bare = review()
-    for member in ("userInfo", "name", "dryRun", "oldObject", "options", "resource"):
+    for member in ("name", "dryRun", "oldObject", "options", "resource"):
         del bare["request"][member]
     request = parse(json.dumps(bare).encode())
-    assert (request.user, request.name, request.dry_run) == ("", "", False)
+    assert (request.name, request.dry_run) == ("", False)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +133,12 @@ def test_a_body_that_is_no_object_is_refused(text: bytes) -> None:
         ({"obj": []}, ("request.object: ", "object", "array")),
         ({"object": None}, ("request.object: ", "object", "null")),
         ({"userInfo": "me"}, ("request.userInfo",)),
+        ({"userInfo": None}, ("request.userInfo",)),
+        ({"userInfo": {}}, ("request.userInfo.username",)),
+        ({"userInfo": {"username": ""}}, ("request.userInfo.username", "empty")),
         ({"userInfo": {"username": 5}}, ("request.userInfo.username",)),
+        ({"userInfo": {"username": "me", "groups": "g"}}, ("request.userInfo.groups",)),
+        ({"userInfo": {"username": "me", "groups": [1]}}, ("request.userInfo.groups",)),
     ],
 )
 def test_a_request_that_is_no_creation_of_a_pod_is_refused(

@@ -10,7 +10,7 @@ from typing import Any
 
 import jsonpatch
 
-from tests.agreement.dry_runs import Answer
+from tests.agreement.dry_runs import Answer, groups_of
 from tests.cluster.rooms import ADMINISTRATOR
 from tests.control_planes import StartControlPlane
 from tests.fuzz.policies import RUNTIME_CLASS
@@ -104,7 +104,10 @@ class Case:
         if names.RUN not in metadata.get("labels", {}) and names.PLACE not in labels:
             return None
         of_namespace = {**labels, "kubernetes.io/metadata.name": self.namespace}
-        arrival = Arrival(self.without.body, self.namespace, of_namespace, user_of(self.sent))
+        user = user_of(self.sent)
+        arrival = Arrival(
+            self.without.body, self.namespace, of_namespace, user, groups=groups_of(user)
+        )
         return decide(arrival, self.file.policies, Cluster(DEFAULT_CLASS))
 
     def examine(self) -> str:

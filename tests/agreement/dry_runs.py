@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import aiohttp
 
 from tests.cluster.rooms import ADMINISTRATOR
+from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
 
 Json = dict[str, Any]
@@ -88,6 +89,11 @@ def examined(cases: Iterable[Case]) -> Counter[str]:
     return became
 
 
+def groups_of(user: str) -> list[str]:
+    """The groups in which such a user creates pods: all rights, and a node's group for a node."""
+    return ["system:masters", *([names.NODE_GROUP] if user.startswith(names.NODE_USERS) else ())]
+
+
 def _context(plane: ControlPlane) -> ssl.SSLContext:
     credentials = plane.layout.credentials
     context = ssl.create_default_context(cafile=str(credentials / "ca.crt"))
@@ -97,9 +103,10 @@ def _context(plane: ControlPlane) -> ssl.SSLContext:
 
 async def _dry_run(session: aiohttp.ClientSession, namespace: str, pod: Json, user: str) -> Answer:
     path = f"/api/v1/namespaces/{namespace}/pods?dryRun=All"
-    body, headers = json.dumps(pod), {"Content-Type": "application/json"}
+    body, headers = json.dumps(pod), [("Content-Type", "application/json")]
     if user != ADMINISTRATOR:
-        headers |= {"Impersonate-User": user, "Impersonate-Group": "system:masters"}
+        headers.append(("Impersonate-User", user))
+        headers += [("Impersonate-Group", group) for group in groups_of(user)]
     async with session.post(path, data=body, headers=headers) as response:
         warnings = tuple(_texts(response.headers.getall("Warning", [])))
         return Answer(response.status, await response.json(), warnings)

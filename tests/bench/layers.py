@@ -43,6 +43,10 @@ class _Namespaces:
         """The labels."""
         return self.peek(name)
 
+    async def live(self, name: str) -> Mapping[str, str]:
+        """The labels."""
+        return self.peek(name)
+
 
 def measure(rounds: int, calls: int) -> dict[str, list[float]]:
     """Medians in microseconds, one a round, by layer: each includes those named before it."""

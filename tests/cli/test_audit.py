@@ -12,8 +12,7 @@ from click.testing import CliRunner
 from tests.audited.test_records import REFUSED, event, exposed
 from tests.kube.fake_api import Answer, Request, client_of, fake_api
 from tests.wording import Wording, line_with, mentions
-from webhook.cli.audit import command
-from webhook.cli.replica_metrics import read_metrics
+from webhook.cli.audit import command, read_metrics
 from webhook.errors import ClusterError
 from webhook.server.metrics import Metrics
 

@@ -8,6 +8,7 @@ from tests.wording import Wording, mentions
 from webhook.cli.doctor_text import document, errors, lines
 from webhook.installation.doctor.diagnose import Outcome
 from webhook.installation.doctor.findings import error, note, warning
+from webhook.installation.doctor.seen import Read
 
 OUTCOMES = (
     Outcome("leader", ()),
@@ -50,7 +51,7 @@ def test_where_all_is_well_it_says_so(wording: Wording) -> None:
 
 def test_what_could_not_be_looked_at_is_not_called_well(wording: Wording) -> None:
     """It is unknown, and what could not be read is named; nor is all said to be well then."""
-    unread = Outcome("unplaced pods", (), ("namespaces", "pods of runs"))
+    unread = Outcome("unplaced pods", (), (Read.NAMESPACES, Read.PODS_OF_RUNS))
     unknown, *checks, verdict = plain((OUTCOMES[0], unread))
     assert unknown.startswith("unknown  unplaced pods: ")
     mentions(unknown, "read: namespaces, pods of runs")

@@ -36,7 +36,7 @@ def exception(name: str, until: datetime, policies: str = "[strict]") -> str:
     return (
         "apiVersion: fairlead.dev/v1alpha1\nkind: PlacementException\n"
         f"metadata: {{name: {name}}}\n"
-        f"spec:\n  policies: {policies}\n  match: {{roles: [worker]}}\n"
+        f"spec:\n  policies: {policies}\n  match: {{namespaces: [research], roles: [worker]}}\n"
         f"  until: {to_second(until)}\n  reason: |\n    Anna looks\n    for a leak.\n---\n"
     )
 
@@ -71,7 +71,7 @@ def test_the_soonest_to_end_comes_first_and_what_has_ended_last(
     first = result.stdout.split("\n\n")[0].splitlines()[1:]
     assert [" ".join(line.split()) for line in first] == [
         "policies all policies",
-        "match roles worker",
+        "match namespaces research; roles worker",
         "reason Anna looks for a leak.",
     ]
 
@@ -86,7 +86,7 @@ def test_those_that_have_ended_can_be_left_out(folder: Path) -> None:
         "inForce": True,
         "until": to_second(LATEST),
         "policies": ["strict"],
-        "match": {"roles": ["worker"]},
+        "match": {"namespaces": ["research"], "roles": ["worker"]},
         "reason": "Anna looks for a leak.",
         "pods": None,
     }

@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicies that a test puts into the shared API server."""
+"""Admission policies that a test puts into the shared API server."""
 
 from __future__ import annotations
 
@@ -38,6 +38,8 @@ def type_warnings(plane: ControlPlane, name: str) -> list[Any]:
 
 def _collection(document: Json) -> str:
     plural = {
+        "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
+        "MutatingAdmissionPolicyBinding": "mutatingadmissionpolicybindings",
         "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
         "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
     }[document["kind"]]

@@ -7,18 +7,29 @@ said in docs/security.md.
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from datetime import datetime
 from subprocess import CompletedProcess
 
 import pytest
-import yaml
 
-from tests.cluster.guards import guarded
-from tests.cluster.manifests import SPOT, SPOT_CLASS, SPOT_TAINT, Json, pod, required_terms
+from tests.cluster.guards import guarded, type_warnings
+from tests.cluster.manifests import (
+    SPOT,
+    SPOT_CLASS,
+    SPOT_TAINT,
+    Json,
+    pod,
+    required_terms,
+    template,
+    workload,
+)
 from tests.cluster.rooms import NewNamespace, Room, is_stamped, stamp
+from tests.eventually import eventually
+from tests.wording import mentions
 from webhook import names
-from webhook.guards import tolerations
+from webhook.guards import node_names, tolerations
 from webhook.interception import DEFAULT_SOURCES, chosen, webhooks
+from webhook.placement.pod import REQUIRED
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 pytestmark = pytest.mark.usefixtures("running")
@@ -47,10 +58,25 @@ metadata: {name: one-scheduler}
 spec:
   match: {namespaceSelector: {matchLabels: {schedulers: one}}}
   overrides: {schedulerName: default-scheduler}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: strictly-off-spot}
+spec:
+  match: {namespaceSelector: {matchLabels: {strict: "yes"}}}
+  overrides: {labels: {team: ml}}
+  requirements: {capacity: [{class: spot, mode: Prevent}]}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: loosely-off-spot}
+spec:
+  match: {namespaceSelector: {matchLabels: {test: overrides}}}
+  overrides: {capacity: [{class: spot, mode: Prevent}]}
 """
 )
 OFF_SPOT = {"key": SPOT, "operator": "NotIn", "values": ["true"]}
-GUIDE = Path(__file__).parents[2] / "docs/security.md"
+DAEMON_SETS = names.DAEMON_SET_CONTROLLER
 AUTHOR = ("--as", "author")
 
 
@@ -138,31 +164,193 @@ def test_forged_labels_of_kueue(room: Room) -> None:
     assert "cannot patch resource" in labelled.stderr
 
 
-def test_node_name(room: Room) -> None:
-    """It passes by the scheduler, its taints and every capacity class; requirements still reject.
+def test_node_name(new_namespace: NewNamespace, room: Room) -> None:
+    """A requirement about nodes that cannot be checked rejects it; without one it is bound.
 
-    The policy of the guide refuses it.
+    Overrides do not reach it: it passes by the scheduler. The guard refuses it in any case.
     """
     node = spot_node(room)
-    contrary = pod("contrary", nodeName=node, nodeSelector={"kubernetes.io/arch": "arm64"})
-    assert "amd64-only" in create(room, contrary).stderr
-    seen = created(room, pod("bound", nodeName=node))
+    refused = create(room, pod("strict", nodeName=node))
+    mentions(refused.stderr, "policy amd64-only", "kubernetes.io/arch", "remove nodeName")
+    loose = room_of_author(new_namespace, test="overrides")
+    seen = created(loose, pod("bound", nodeName=node))
     assert is_stamped(seen)
     assert seen["spec"]["nodeName"] == node
-    guide = GUIDE.read_text().partition("# no-node-names.yaml\n")[2].partition("```")[0]
-    documents = list(yaml.safe_load_all(guide))
+    whole = room_of_author(new_namespace, test="none", **{names.PLACE: names.PLACE_ALL})
+    rooms = [loose.name, whole.name]
+    sources = [*DEFAULT_SOURCES, "mlrun"]
+    guard = node_names.documents(webhooks(sources, only_namespaces=rooms), ["fairlead-admin"])
+    of_mlrun = pod("of-mlrun", labels={"mlrun/class": "job"}, nodeName=node)
+    # Marked by Fairlead, by MLRun, and by the namespace alone.
+    named = [(loose, pod("again", nodeName=node)), (loose, of_mlrun)]
+    named += [(whole, pod("plain", labels={}, nodeName=node))]
+
+    def refused_by_guard() -> bool:
+        return all("does not name its node" in create(*each).stderr for each in named)
+
+    with guarded(room.plane, guard, refused_by_guard):
+        assert type_warnings(room.plane, names.NODE_NAMES_GUARD) == []
+        for where, manifest in named:
+            done = create(where, manifest)
+            assert done.returncode == 1
+            mentions(done.stderr, names.NODE_NAMES_GUARD, f"spec.nodeName: {node}", "nodeSelector")
+        created(loose, pod("scheduled"))
+        created(loose, pod("free", labels={}, nodeName=node))
+        # Who is exempt, and here is not the author.
+        loose.create(pod("exempt", nodeName=node))
+
+
+def test_a_daemon_set(new_namespace: NewNamespace) -> None:
+    """Its controller makes the pods; requirements hold for them, where it can be seen."""
+    strict = room_of_author(new_namespace, test="none", strict="yes")
+    on_spot = template(nodeSelector={SPOT: "true"}, tolerations=[SPOT_TAINT])
+    done = create(strict, workload("DaemonSet", "on-spot", on_spot))
+    assert done.returncode == 0, done.stderr
+
+    def attempts() -> list[datetime]:
+        return [
+            datetime.fromisoformat(event["requestReceivedTimestamp"])
+            for event in strict.plane.audit_events(strict.name)
+            if event["verb"] == "create" and event["user"]["username"] == DAEMON_SETS
+        ]
+
+    def backs_off() -> bool:
+        seen = attempts()
+        return len(seen) > 2 and (seen[-1] - seen[-2]).total_seconds() > 1
+
+    eventually("the controller waits longer each time", backs_off)
+    assert strict.pods() == []
+    described = strict.kubectl("describe", "daemonset", "on-spot", *AUTHOR)
+    mentions(described, "FailedCreate", "policy strictly-off-spot", "requirements.capacity[spot]")
+
+    # What only tolerates the taint stays off spot nodes, and each pod on the node it was made for.
+    tolerating = template(labels={"app": "two"}, tolerations=[SPOT_TAINT])
+    two = workload("DaemonSet", "two", tolerating, selector={"matchLabels": {"app": "two"}})
+    assert create(strict, two).returncode == 0
+
+    def settled() -> bool:
+        seen = strict.pods()
+        bound = [each["spec"]["nodeName"] for each in seen if "nodeName" in each["spec"]]
+        return len(bound) == 4 and all(each.startswith("on-demand-") for each in bound)
+
+    eventually("the pods on other nodes are bound", settled, explain=strict.pods)
+    for seen in strict.pods():
+        assert set(stamp(seen)["policies"]) <= {"strictly-off-spot"}
+        assert SPOT_TAINT not in seen["spec"]["tolerations"]
+        (term,) = required_terms(seen)
+        assert term == [OFF_SPOT]
+        assert named_node(seen)
+
+
+def named_node(seen: Json) -> str:
+    """The node that the DaemonSet controller has made the pod for."""
+    required = seen["spec"]["affinity"]["nodeAffinity"][REQUIRED]
+    (term,) = required["nodeSelectorTerms"]
+    ((name,),) = [each["values"] for each in term["matchFields"]]
+    return str(name)
+
+
+def test_other_ways_to_change_a_pod(room: Room) -> None:
+    """Resizing it, giving it a debugging container, applying it as somebody else: none moves it."""
+    created(room, pod("waits", schedulerName="nobody"))
+    selector = {"spec": {"nodeSelector": {SPOT: "true"}, "affinity": None}}
+    for subresource in ("resize", "ephemeralcontainers"):
+        room.kubectl.run(
+            *("patch", "pod", "waits", "--subresource", subresource, "--type=strategic"),
+            *("-p", json.dumps(selector), *AUTHOR),
+        )
+    applied = pod("waits", schedulerName="nobody", nodeSelector={SPOT: "true"}, affinity={})
+    done = room.kubectl.run(
+        *("apply", "--server-side", "--force-conflicts", "--field-manager=other", "-f", "-"),
+        *AUTHOR,
+        stdin=json.dumps(applied),
+    )
+    assert "pod updates may not change fields" in done.stderr
+    seen = room.get("pods", "waits")
+    assert_placed(seen)
+    assert SPOT not in seen["spec"].get("nodeSelector", {})
+
+
+def test_other_makers_of_pods(room: Room) -> None:
+    """A ReplicationController's pods come by as any others, and a PodTemplate makes none."""
+    made = template(tolerations=[SPOT_TAINT])
+    controller = {
+        "apiVersion": "v1",
+        "kind": "ReplicationController",
+        "metadata": {"name": "rc"},
+        "spec": {"replicas": 1, "selector": {"app": "app"}, "template": made},
+    }
+    stored = {
+        "apiVersion": "v1",
+        "kind": "PodTemplate",
+        "metadata": {"name": "t"},
+        "template": made,
+    }
+    room.create(stored)
+    assert create(room, controller).returncode == 0
+    (seen,) = room.wait_for_pods(1)
+    assert_placed(seen)
+
+
+def test_a_gated_pod(room: Room) -> None:
+    """While it is gated its author may narrow what it asks of nodes, and take nothing away."""
+    created(room, pod("gated", schedulingGates=[{"name": "example.com/wait"}]))
+    narrowed = {"spec": {"nodeSelector": {SPOT: "true"}}}
+    patch = ("patch", "pod", "gated", "-p", json.dumps(narrowed), *AUTHOR)
+    assert room.kubectl.run(*patch).returncode == 0
+    widened = [{"op": "remove", "path": "/spec/affinity"}]
+    refused = room.kubectl.run(
+        "patch", "pod", "gated", "--type=json", "-p", json.dumps(widened), *AUTHOR
+    )
+    assert refused.returncode == 1
+    seen = room.get("pods", "gated")
+    # No node is on spot and off it: such a pod waits for ever.
+    assert seen["spec"]["nodeSelector"][SPOT] == "true"
+    assert required_terms(seen) == [[OFF_SPOT]]
+
+
+def test_another_admission_that_widens(room: Room) -> None:
+    """What takes the affinity away before us or between our calls is put right by the last call."""
+    name = f"widen-{room.name}"
+    api_version = "admissionregistration.k8s.io/v1"
+    rule = {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": ["pods"],
+    }
+    expression = (
+        "has(object.spec.affinity) ? "
+        '[JSONPatch{op: "remove", path: "/spec/affinity"}, '
+        'JSONPatch{op: "add", path: "/metadata/labels/widened", value: "yes"}] : '
+        '[JSONPatch{op: "add", path: "/metadata/labels/seen", value: "yes"}]'
+    )
     here = {"matchLabels": {"kubernetes.io/metadata.name": room.name}}
-    documents[1]["spec"]["matchResources"]["namespaceSelector"] = here
+    documents: list[Json] = [
+        {
+            "apiVersion": api_version,
+            "kind": "MutatingAdmissionPolicy",
+            "metadata": {"name": name},
+            "spec": {
+                "matchConstraints": {"resourceRules": [rule]},
+                "reinvocationPolicy": "IfNeeded",
+                "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}],
+            },
+        },
+        {
+            "apiVersion": api_version,
+            "kind": "MutatingAdmissionPolicyBinding",
+            "metadata": {"name": name},
+            "spec": {"policyName": name, "matchResources": {"namespaceSelector": here}},
+        },
+    ]
 
-    def refused() -> bool:
-        probe = json.dumps(pod("again", nodeName=node))
-        done = room.kubectl.run("create", "--dry-run=server", "-f", "-", stdin=probe)
-        return "names its node" in done.stderr
+    def in_force() -> bool:
+        seen = room.create(pod("probe"), dry_run=True)
+        return "widened" in seen["metadata"]["labels"]
 
-    with guarded(room.plane, documents, refused):
-        assert create(room, pod("again", nodeName=node)).returncode == 1
-        assert_placed(created(room, pod("scheduled")))
-        assert create(room, pod("free", labels={}, nodeName=node)).returncode == 0
+    with guarded(room.plane, documents, in_force):
+        assert_placed(created(room, pod("widened")))
 
 
 def test_a_binding(room: Room) -> None:

@@ -309,7 +309,7 @@ def created_in(namespace: str, *, pool: str = "", **metadata: object) -> Json:
             "namespace": namespace,
             "kind": {"group": "", "version": "v1", "kind": "Pod"},
             "resource": {"group": "", "version": "v1", "resource": "pods"},
-            "userInfo": {},
+            "userInfo": {"username": "somebody"},
             "object": {
                 "metadata": {"labels": {names.RUN: "r"}, **metadata},
                 "spec": {

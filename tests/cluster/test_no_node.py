@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.manifests import pod
+from tests.cluster.manifests import pod, template, workload
 from tests.cluster.rooms import Json, Room, Running
 from tests.eventually import eventually
 from tests.wording import mentions
@@ -50,6 +50,13 @@ metadata: {{name: on-gone}}
 spec:
   match: {{podSelector: {{matchLabels: {{want: gone}}}}}}
   overrides: {{capacity: [{{class: gone, mode: Constrain}}]}}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {{name: on-demand-only}}
+spec:
+  match: {{podSelector: {{matchLabels: {{want: on-demand}}}}}}
+  requirements: {{nodeSelector: {{{POOL}: on-demand}}}}
 """
 
 
@@ -231,3 +238,34 @@ def test_the_view_is_told_of_and_never_makes_the_webhook_unready(server: Running
     assert condition["ready"]
     assert "known, last heard of" in condition["reason"]
     assert server.metric("fairlead_cache_age_seconds", resource="nodes") < 300
+
+
+def test_a_pod_that_names_its_node_is_judged_by_that_node(module_room: Room) -> None:
+    """By a requirement; a node that is not known is as one that does not meet it."""
+    strict = {names.RUN: "r", "want": "on-demand"}
+    nodes = {
+        each["metadata"]["labels"].get(POOL): each["metadata"]["name"]
+        for each in module_room.plane.api.get("/api/v1/nodes")["items"]
+    }
+    kept = module_room.create(pod("kept", labels=strict, nodeName=nodes["on-demand"]))
+    assert kept["spec"]["nodeName"] == nodes["on-demand"]
+    for name, cure in ((nodes["gpu"], "does not meet it"), ("no-node", "remove nodeName")):
+        manifest = pod("refused", labels=strict, nodeName=name)
+        done = module_room.kubectl.run("create", "-f", "-", stdin=json.dumps(manifest))
+        assert done.returncode == 1
+        mentions(done.stderr, "policy on-demand-only", f"nodeSelector[{POOL}]", cure)
+
+
+def test_a_daemon_set_s_pod_is_judged_by_the_node_it_is_for(module_room: Room) -> None:
+    """It is refused, with the reason where its author looks, and does not stay pending."""
+    made = template(labels={"want": "on-demand"}, tolerations=[GPU])
+    module_room.create(workload("DaemonSet", "everywhere", made))
+
+    def told() -> bool:
+        described = module_room.kubectl("describe", "daemonset", "everywhere")
+        return "FailedCreate" in described and "does not meet it" in described
+
+    eventually("the reason is told of the DaemonSet", told)
+    mine = module_room.items("pods", "app=app")
+    assert all("on-demand" in each["spec"].get("nodeName", "on-demand") for each in mine)
+    module_room.delete("daemonsets", "everywhere")

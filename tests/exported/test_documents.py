@@ -58,17 +58,17 @@ def test_policies_are_variables_in_the_order_of_their_priority() -> None:
     low = {"match": {"roles": ["ps"]}, "priority": 1, "overrides": label}
     high = {"match": {"roles": ["worker"]}, "priority": 2, "overrides": label}
     found = variables(exported(text(low, high))[0])
-    assert found["p0"] == 'variables.role in ["worker"]'
-    assert found["p1"] == 'variables.role in ["ps"]'
+    assert found["p0"] == '!(variables.daemon_set) && variables.role in ["worker"]'
+    assert found["p1"] == '!(variables.daemon_set) && variables.role in ["ps"]'
     assert "variables.p1 && !variables.p0" in found["set_labels"]
 
 
 def test_only_variables_that_are_read_are_written() -> None:
     """A set that asks for no role, and says nothing of nodes, works none of it out."""
     found = exported(text({"overrides": {"labels": {"team": "x"}}}))
-    known = {"own_labels", "p0", "set_labels", "set_annotations"}
+    known = {"own_labels", "daemon_set", "p0", "set_labels", "set_annotations"}
     assert set(variables(found[0])) == known
-    assert set(variables(found[3])) == {"own_annotations"}
+    assert set(variables(found[3])) == {"own_annotations", "daemon_set"}
 
 
 def test_variables_stand_before_those_that_read_them() -> None:

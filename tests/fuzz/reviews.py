@@ -21,11 +21,10 @@ NAMESPACES: dict[str, dict[str, str]] = {
 UNKNOWN = "elsewhere"
 
 users = st.fixed_dictionaries(
-    {},
+    {"username": one("somebody", names.DAEMON_SET_CONTROLLER, "system:node:n1", "ü:\u2028")},
     optional={
-        "username": one("somebody", names.DAEMON_SET_CONTROLLER, "", "ü:\u2028"),
         "uid": one("1", ""),
-        "groups": one([], None, ["system:authenticated"]),
+        "groups": one([], None, ["system:authenticated"], [names.NODE_GROUP]),
         "extra": one({}, {"a/b": ["c"]}),
     },
 )
@@ -44,7 +43,7 @@ def reviews(draw: st.DrawFn) -> Json:
         uid=draw(one("0df28fbd-00ed-11ea-9e9d-42010a800002", "u", 'ü/~"\u2028')),
         namespace=namespace,
         name=draw(one("p", "", None)),
-        userInfo=draw(users | st.none()),
+        userInfo=draw(users),
         dryRun=draw(one(True, False, None)),
     )
     extra: dict[str, Any] = draw(
@@ -85,7 +84,11 @@ foreign = st.builds(
         {"uid": 7},
         {"namespace": None},
         {"userInfo": "somebody"},
+        {"userInfo": None},
+        {"userInfo": {"groups": ["system:nodes"]}},
+        {"userInfo": {"username": ""}},
         {"userInfo": {"username": {}}},
+        {"userInfo": {"username": "a", "groups": {}}},
         {"name": 0},
     ),
 )

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.cli import fairlead
-from webhook.guards import run_authors, stamp, tolerations
+from webhook.guards import node_names, run_authors, stamp, tolerations
 from webhook.interception import DEFAULT_SOURCES, chosen, webhooks
 from webhook.sources import SOURCES
 
@@ -28,6 +28,7 @@ SHIPPED: dict[str, list[str]] = {
     "base/run-authors.yaml": ["authors"],
     "components/guard-stamp-warn/stamp.yaml": ["stamp"],
     "components/guard-stamp-deny/stamp.yaml": ["stamp", "--action", "deny"],
+    "components/guard-node-names/node-names.yaml": ["node-names"],
     "components/guard-tolerations/tolerations.yaml": [
         "tolerations",
         *(word for path in CLASSES for word in ("--policies", str(path.relative_to(ROOT)))),
@@ -60,6 +61,7 @@ def test_each_guard_has_its_name_and_a_message_with_the_cure() -> None:
     guards = {
         names.STAMP_GUARD: stamp.documents(entries, deny=True)[0],
         names.TOLERATIONS_GUARD: tolerations.documents(entries, MARKS, ["k"])[0],
+        names.NODE_NAMES_GUARD: node_names.documents(entries, ["a:scheduler"])[0],
         names.RUN_AUTHORS_GUARD: run_authors.documents()[0],
     }
     for name, guard in guards.items():
@@ -78,6 +80,7 @@ def test_a_guard_means_the_very_pods_that_the_webhook_is_sent() -> None:
         for policy, *bindings in (
             stamp.documents(entries, deny=False),
             tolerations.documents(entries, marks, ["k"]),
+            node_names.documents(entries),
         ):
             assert len({each["metadata"]["name"] for each in bindings}) == len(entries)
             for entry, binding in zip(entries, bindings, strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 def namespace(name: str, **labels: str) -> dict[str, Any]:
     return {
         "kind": "Namespace",
-        "metadata": {"name": name, "resourceVersion": "5", "labels": labels, "uid": "u"},
+        "metadata": {"name": name, "resourceVersion": "11", "labels": labels, "uid": "u"},
         "spec": {"finalizers": ["kubernetes"]},
     }
 
@@ -32,6 +33,7 @@ async def watched(
     *,
     watch: bool = True,
     patience: float = 60.0,
+    clock: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[tuple[FakeApi, Namespaces]]:
     """Namespaces of a server that lists `research`, and answers single reads as `live` does."""
 
@@ -47,7 +49,7 @@ async def watched(
             await answer.json({"metadata": {"resourceVersion": "9"}, "items": items})
 
     async with fake_api(handle) as api, client_of(api, folder) as client:
-        namespaces = Namespaces(client, timeout=patience)
+        namespaces = Namespaces(client, timeout=patience, clock=clock)
         running = asyncio.create_task(namespaces.run()) if watch else None
         try:
             if running:
@@ -88,7 +90,7 @@ def test_only_labels_are_remembered(tmp_path: Path) -> None:
 
 
 def test_a_namespace_not_seen_yet_is_asked_for(tmp_path: Path) -> None:
-    """Also before the first list; the answer is not remembered, for the watch brings the truth."""
+    """Also before the first list; the answer is remembered until the watch tells more."""
 
     async def live(request: Request, answer: Answer) -> None:
         await answer.json(namespace(request.path.rpartition("/")[2], tier="new"))
@@ -97,7 +99,8 @@ def test_a_namespace_not_seen_yet_is_asked_for(tmp_path: Path) -> None:
         async with watched(tmp_path, live, watch=watch) as (api, namespaces):
             assert namespaces.peek("fresh") is None
             assert await namespaces.labels("fresh") == {"tier": "new"}
-            assert namespaces.peek("fresh") is None
+            assert namespaces.cache.get("fresh") == {"tier": "new"}
+            assert namespaces.peek("fresh") == ({"tier": "new"} if watch else None)
             assert api.requests[-1].path == "/api/v1/namespaces/fresh"
 
     asyncio.run(run(True))
@@ -120,9 +123,73 @@ def test_many_pods_in_a_new_namespace_make_one_request(tmp_path: Path) -> None:
             asking.pop(0).cancel()
             release.set()
             assert await asyncio.gather(*asking) == [{"tier": "new"}] * 49
-            assert len(api.requests) == 1
             await namespaces.labels("fresh")
-            assert len(api.requests) == 2
+            assert len(api.requests) == 1
+
+    asyncio.run(run())
+
+
+def test_a_live_answer_serves_for_a_second(tmp_path: Path) -> None:
+    """It is asked for whatever is known, and goes before what the watch told earlier."""
+
+    async def run() -> None:
+        async def live(_: Request, answer: Answer) -> None:
+            await answer.json(namespace("research", tier="new"))
+
+        async with watched(tmp_path, live) as (api, namespaces):
+            assert namespaces.peek("research") == {"tier": "batch"}
+
+            def reads() -> int:
+                return sum(each.path.endswith("/research") for each in api.requests)
+
+            for _ in range(3):
+                assert await namespaces.live("research") == {"tier": "new"}
+            assert reads() == 1
+            assert namespaces.peek("research") == {"tier": "new"}
+            await asyncio.sleep(1.2)  # longer than an answer serves
+            await namespaces.live("research")
+            assert reads() == 2
+
+    asyncio.run(run())
+
+
+def test_made_up_names_make_no_flood(tmp_path: Path) -> None:
+    """Reads have a pace, whoever asks; beyond it there is no answer, and none is guessed."""
+
+    async def run() -> None:
+        async def live(request: Request, answer: Answer) -> None:
+            await answer.json(namespace(request.path.rpartition("/")[2]))
+
+        async with watched(tmp_path, live, watch=False) as (api, namespaces):
+            asked = [namespaces.live(f"made-up-{number}") for number in range(200)]
+            answers = await asyncio.gather(*asked, return_exceptions=True)
+            refused = [each for each in answers if isinstance(each, NotSynced)]
+            assert len(refused) > 100
+            assert "too many" in str(refused[0])
+            assert len(api.requests) == len(answers) - len(refused)
+
+    asyncio.run(run())
+
+
+def test_a_watch_that_is_silent_too_long_is_not_believed(tmp_path: Path) -> None:
+    """What it told is asked for live; nothing is answered if that fails."""
+    seconds = [0.0]
+
+    async def run() -> None:
+        async def live(request: Request, answer: Answer) -> None:
+            if request.path.endswith("gone"):
+                await answer.status(503, "ServiceUnavailable", "no")
+            else:
+                await answer.json(namespace("research", tier="new"))
+
+        async with watched(tmp_path, live, clock=lambda: seconds[0]) as (_, namespaces):
+            seconds[0] = 89.0
+            assert await namespaces.labels("research") == {"tier": "batch"}
+            seconds[0] = 91.0
+            assert namespaces.peek("research") is None
+            assert await namespaces.labels("research") == {"tier": "new"}
+            with pytest.raises(NotSynced):
+                await namespaces.labels("gone")
 
     asyncio.run(run())
 

@@ -380,6 +380,7 @@ def test_every_kustomization_is_reached() -> None:
     assert named == {
         "certificates",
         "fail-open",
+        "guard-node-names",
         "guard-stamp-deny",
         "guard-stamp-warn",
         "guard-tolerations",

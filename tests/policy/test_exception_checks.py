@@ -64,7 +64,17 @@ def test_an_exception_for_every_run_is_warned_of(wording: Wording) -> None:
         (warning,) = loaded(match=match).warnings
         mentions(str(warning), "spec.match", "every run")
         wording(warning.message)
-    assert loaded(match={"namespaces": ["*"], "roles": ["worker"]}).warnings == ()
+
+
+def test_an_exception_that_any_author_can_take_is_warned_of(wording: Wording) -> None:
+    """Labels of pods, of roles and kinds too, are their author's word; namespaces are not."""
+    debug = {"podSelector": {"matchLabels": {"debug": "anna"}}}
+    for match in (debug, {"roles": ["worker"]}, {"namespaces": ["*"], **debug}):
+        (warning,) = loaded(match=match).warnings
+        mentions(str(warning), "spec.match", "namespaces", "namespaceSelector")
+        wording(warning.message)
+    for where in ({"namespaces": ["a"]}, {"namespaceSelector": {"matchLabels": {"a": "b"}}}):
+        assert loaded(match={**debug, **where}).warnings == ()
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from webhook.policy.exception_model import PlacementException
 
 SPEC: dict[str, Any] = {
     "policies": ["spot"],
-    "match": {"roles": ["worker"]},
+    "match": {"namespaces": ["research", "ml"], "roles": ["worker"]},
     "until": "2026-12-01T18:00:00Z",
     "reason": "Anna looks for a leak.",
 }

@@ -5,7 +5,7 @@ Their keys take no slash; the API server puts the webhook's name before each.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import orjson
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from webhook.admission.decision import Audited, Decision
 
 
+# Bytes. It repeats what the pod's author wrote, who could fill logs with it.
+_LONGEST_PATCH: Final = 16_384
 # What a policy under Audit would have meant to a pod. same: it would be as it is; changes: it would
 # be placed otherwise; rejects: refused.
 Outcome: TypeAlias = Literal["same", "changes", "rejects"]
@@ -34,26 +36,27 @@ def annotations_of(decision: Decision, set_hash: str) -> dict[str, str]:
     if decision.set_aside.by:
         result["exceptions"] = orjson.dumps(decision.set_aside.by_name).decode("utf-8")
     if decision.audited is not None:
-        result["audit"] = _text(report(decision.audited))
+        result["audit"] = orjson.dumps(report(decision.audited)).decode("utf-8")
     return result
 
 
-def _text(report: dict[str, object]) -> str:
-    try:
-        return orjson.dumps(report).decode("utf-8")
-    except orjson.JSONEncodeError:
-        # The patch repeats a part of the pod that is nested too deeply to write, as no API server
-        # sends one. What is only recorded is no reason to refuse it.
-        return orjson.dumps({**report, "patch": None}).decode("utf-8")
-
-
 def report(audited: Audited) -> dict[str, object]:
-    """What the policies under Audit would have done, as JSON."""
+    """What the policies under Audit would have done, as JSON.
+
+    The patch is null where it cannot be written, or is longer than anybody reads.
+    """
     result: dict[str, object] = {"policies": audited.policies, "differs": audited.differs}
     if audited.rejections:
         result["rejections"] = list(audited.rejections)
     elif audited.differs:
-        result["patch"] = list(audited.patch)
+        patch = list(audited.patch)
+        try:
+            short = len(orjson.dumps(patch)) <= _LONGEST_PATCH
+        except orjson.JSONEncodeError:
+            # It repeats a part of the pod that is nested too deeply to write, as no API server
+            # sends one. What is only recorded is no reason to refuse it.
+            short = False
+        result["patch"] = patch if short else None
     return result
 
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from webhook import names
 from webhook.admission import stamp
-from webhook.admission.arrival import keeps_placement
+from webhook.admission.arrival import OF_DAEMON_SET, keeps_placement
 from webhook.admission.decision import Audited, Decision
 from webhook.admission.excepted import of_ended, taking_part
 from webhook.admission.weighed import NOBODY, Part, Seen, Weighed
 from webhook.identity import identify
-from webhook.placement import capacity_request, patch, pod, provenance
+from webhook.placement import capacity_request, node_affinity, patch, pod, provenance
 from webhook.placement.kueue import flavor_of
 from webhook.placement.merge import Surroundings, merge
 from webhook.policy import operating_system, subject
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from webhook.identity import Identity
     from webhook.placement.capacity_request import Request
     from webhook.placement.merge import Merged
+    from webhook.placement.nodes import Node
     from webhook.placement.patch import Operation
     from webhook.placement.pod import PodPlacement
     from webhook.policy.policy_set import PolicySet
@@ -59,15 +60,24 @@ def see(arrival: Arrival) -> Seen | None:
     identity = identify(own.labels, own.annotations, arrival.namespace_labels)
     if identity is None:
         return None
-    return Seen(arrival, own, identity, keeps_placement(arrival, own))
+    keeps = keeps_placement(arrival, own)
+    # Pods of DaemonSets that only a namespace marks are mostly agents of the cluster: nobody said
+    # of them that they are a run's.
+    held = not keeps or (keeps == OF_DAEMON_SET and identity.marked_itself)
+    return Seen(arrival, own, identity, keeps, held)
 
 
 def part_in(seen: Seen, policies: PolicySet) -> Part:
-    """Who takes part in the pod; nobody if it keeps its placement."""
-    if seen.keeps:
+    """Who takes part in the pod; if it keeps its placement, who requires something, or nobody."""
+    if not seen.held:
         return NOBODY
     subject = subject_of(seen.arrival, seen.own, seen.identity, policies)
-    return Part(*taking_part(policies, subject, seen.arrival))
+    part = Part(*taking_part(policies, subject, seen.arrival))
+    if not seen.keeps:
+        return part
+    return part._replace(
+        positions=tuple([at for at in part.positions if policies.policies[at].requires])
+    )
 
 
 def weigh(
@@ -78,16 +88,17 @@ def weigh(
     Without `audit` it is left open what policies under Audit would change. Raises as `decide` does.
     """
     own, arrival = seen.own, seen.arrival
-    if seen.keeps:
-        return Weighed("left-alone", own, seen.keeps)
     matched, aside = part
+    if seen.keeps and not matched:
+        return Weighed("left-alone", own, seen.keeps, aside=aside)
     positions = operating_system.same_system(matched, policies.systems, own)
     if matched and not positions:
         return Weighed("left-alone", own, _OTHER_SYSTEM, aside=aside)
     namespace = arrival.namespace
     enforced = tuple([at for at in positions if policies.policies[at].enforced_in(namespace)])
     flavor = flavor_of(own, pod.scheduling_gates(arrival.pod), arrival.namespace_labels)
-    bundle = policies.bundle(enforced, flavor)
+    only = bool(seen.keeps)
+    bundle = policies.bundle(enforced, flavor, requirements_only=only)
     try:
         requests = _requests(own, policies)
     except capacity_request.InvalidRequest as error:
@@ -97,17 +108,35 @@ def weigh(
         cluster.default_priority_class,
         cluster.default_toleration_seconds,
         flavor,
+        node=_node(own, cluster),
+        kept=only,
     )
     merged = merge(bundle, own, requests, around)
     audited = None
     if audit and len(positions) > len(enforced):
-        if_enforced = merge(policies.bundle(positions, flavor), own, requests, around)
+        every = policies.bundle(positions, flavor, requirements_only=only)
+        if_enforced = merge(every, own, requests, around)
         audited = _audited(arrival, own, policies, positions, merged, if_enforced)
     if merged.rejections:
         reason = _reason(merged.rejections)
         return Weighed("rejected", own, reason, bundle, merged, audited, aside)
     result: Result = "unchanged" if merged.placement == own else "placed"
     return Weighed(result, merged.placement, "", bundle, merged, audited, aside)
+
+
+def rejections_if_held(seen: Seen, policies: PolicySet, cluster: Cluster) -> Sequence[str]:
+    """Why requirements would reject a DaemonSet's pod that is left alone; nothing for others."""
+    if seen.held or seen.keeps != OF_DAEMON_SET:
+        return ()
+    held = seen._replace(held=True)
+    weighed = weigh(held, part_in(held, policies), policies, cluster, audit=False)
+    return weighed.merged.rejections if weighed.merged else ()
+
+
+def _node(own: PodPlacement, cluster: Cluster) -> Node | None:
+    """The only node that the pod can be on, by nodeName or as a DaemonSet names it, if known."""
+    name = own.node_name or node_affinity.only_node(own.required)
+    return cluster.node(name) if cluster.node is not None and name else None
 
 
 def _written(seen: Seen, weighed: Weighed, policies: PolicySet) -> Decision:

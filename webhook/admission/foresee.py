@@ -9,16 +9,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
+from webhook import names
 from webhook.admission import review
 from webhook.admission.advice import warnings
 from webhook.admission.arrival import Arrival
-from webhook.admission.engine import decide_seen, see
+from webhook.admission.engine import decide_seen, rejections_if_held, see
 from webhook.admission.foreseen import Fate, look, nothing_of, words
 from webhook.admission.handler import Reply, problem
 from webhook.admission.shape import Shape, Shapes
 from webhook.errors import InvalidPod, InvalidReview, InvalidRun, NotSynced
 from webhook.identity import misread
 from webhook.placement.pod_requests import requests
+from webhook.placement.trace import warning
 from webhook.workloads.object import Object
 
 if TYPE_CHECKING:
@@ -39,9 +41,10 @@ MOST_TEMPLATES: Final = 32
 # Seconds in which one answer may be thought about, all waiting included. The API server waits for
 # two: whoever writes the workload waits with it.
 BUDGET: Final = 0.5
-# Not empty, as it would be offline, and no node's, and no DaemonSet's: the pods will come from a
-# controller, and what they say of themselves is not believed.
+# Not empty, as it would be offline: the pods will come from a controller, and what they say of
+# themselves is not believed.
 _CONTROLLER: Final = "system:fairlead:a-controller"
+_CONTROLLERS: Final = {"DaemonSet": names.DAEMON_SET_CONTROLLER}
 
 
 # What was judged, by the shape of the pod, what it asks of a node, and labels that are misread.
@@ -82,6 +85,7 @@ class _Facts:
     cluster: Cluster
     namespace: str
     labels: Mapping[str, str]
+    controller: str
     now: datetime
 
 
@@ -142,7 +146,7 @@ class Foresight:
             return nothing_of(workload.kind, workload.name, error.problems)
         if not templates or self._known(workload, templates):
             return []
-        facts = await self._facts(workload.namespace)
+        facts = await self._facts(workload)
         until = self._clock() + self._budget / 2
         found: list[Group] = []
         for pods in templates[:MOST_TEMPLATES]:
@@ -164,22 +168,23 @@ class Foresight:
             return False
         return [each.pod(0) for each in before] == [each.pod(0) for each in templates]
 
-    async def _facts(self, namespace: str) -> _Facts:
+    async def _facts(self, workload: _Workload) -> _Facts:
         policies = self._grounds.serving()
-        labels = await self._grounds.labels(namespace)
+        labels = await self._grounds.labels(workload.namespace)
         if self._shapes is None or self._shapes[0] is not policies:
             self._shapes = policies, Shapes((policies,))
         return _Facts(
             policies,
             self._shapes[1],
             self._grounds.cluster(),
-            namespace,
+            workload.namespace,
             labels,
+            _CONTROLLERS.get(workload.kind, _CONTROLLER),
             self._grounds.now(),
         )
 
     def _fate(self, facts: _Facts, known: _Known, pod: JsonObject) -> Fate:
-        arrival = Arrival(pod, facts.namespace, facts.labels, _CONTROLLER, facts.now)
+        arrival = Arrival(pod, facts.namespace, facts.labels, facts.controller, facts.now)
         seen = see(arrival)
         if seen is None or not self._reaches(seen.own.labels, facts.labels):
             return Fate()
@@ -197,6 +202,10 @@ class Foresight:
         decision = decide_seen(seen, facts.policies, facts.cluster)
         pod = seen.arrival.pod
         said = warnings(pod, decision)
+        said += [
+            warning(f"left alone, though a requirement is not met: {reason}")
+            for reason in rejections_if_held(seen, facts.policies, facts.cluster)
+        ]
         if no_node := self._grounds.unplaceable(pod, decision, facts.policies):
             said.append(no_node)
         return Fate("" if decision.allowed else decision.reason, tuple(said))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from webhook.admission.decision import Decision
+    from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
 
@@ -26,6 +27,9 @@ class NamespaceLabels(Protocol):
     async def labels(self, name: str) -> Mapping[str, str]:
         """The labels, asked for if need be. Raises NotSynced if they cannot be known."""
 
+    async def live(self, name: str) -> Mapping[str, str]:
+        """The labels, asked for again whatever is known. Raises NotSynced as well."""
+
 
 @dataclass(frozen=True, slots=True)
 class Grounds:
@@ -37,6 +41,7 @@ class Grounds:
     unplaceable: of a pod as it came and what was decided, why no node could admit it, in one line;
         empty if one could
     now: exceptions end
+    node: gives what gives a node by name, None while the nodes are not known
     """
 
     policies: Callable[[], PolicySet | None]
@@ -47,6 +52,7 @@ class Grounds:
     )
     unplaceable: Callable[[JsonObject, Decision, PolicySet], str] = lambda *_: ""
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    node: Callable[[], Callable[[str], Node | None] | None] = lambda: None
 
     def serving(self) -> PolicySet:
         """The set that serves. Raises NotSynced."""
@@ -61,5 +67,7 @@ class Grounds:
         return await self.namespaces.labels(namespace) if labels is None else labels
 
     def cluster(self) -> Cluster:
-        """Its defaults. Raises NotSynced."""
-        return Cluster(self.default_priority_class() or "", self.default_toleration_seconds)
+        """Its defaults, and its nodes. Raises NotSynced."""
+        return Cluster(
+            self.default_priority_class() or "", self.default_toleration_seconds, self.node()
+        )

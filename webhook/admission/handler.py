@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 from webhook.admission import audit, review
 from webhook.admission.advice import warnings
 from webhook.admission.arrival import Arrival
-from webhook.admission.engine import decide
+from webhook.admission.decision import Decision
+from webhook.admission.engine import decide_seen, see
 from webhook.admission.notice import of_no_node, of_rejection
 from webhook.admission.stamp import HASH_LENGTH
 from webhook.errors import InvalidPod, InvalidReview, NotSynced
@@ -18,10 +19,11 @@ from webhook.errors import InvalidPod, InvalidReview, NotSynced
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from webhook.admission.decision import Audited, Decision
+    from webhook.admission.decision import Audited
     from webhook.admission.grounds import Grounds
     from webhook.admission.notice import Notice
     from webhook.admission.review import PodRequest
+    from webhook.admission.weighed import Seen
     from webhook.policy.policy_set import PolicySet
 
 _logger = logging.getLogger(__name__)
@@ -112,8 +114,12 @@ class Handler:
         try:
             request = review.parse(body)
             uid = request.uid
-            labels = await self._grounds.labels(request.namespace)
-            return self._decide(request, labels, began)
+            seen = see(self._arrival(request, await self._grounds.labels(request.namespace)))
+            if seen is None:
+                # The API server sends pods of runs alone: what is known of the namespace is old.
+                labels = await self._grounds.namespaces.live(request.namespace)
+                seen = see(self._arrival(request, labels))
+            return self._decide(request, seen, began)
         except (InvalidReview, InvalidPod) as error:
             _logger.warning("invalid review", extra={"uid": uid, "reason": _shortened(str(error))})
             return problem(400, "invalid", str(error))
@@ -131,14 +137,15 @@ class Handler:
             _logger.exception("no decision", extra={"uid": uid})
             return problem(500, "error", f"an error of its own; its log has it under uid {uid}")
 
-    def _decide(self, request: PodRequest, labels: Mapping[str, str], began: float) -> Reply:
+    def _arrival(self, request: PodRequest, labels: Mapping[str, str]) -> Arrival:
+        now = self._grounds.now()
+        return Arrival(request.pod, request.namespace, labels, request.user, now, request.groups)
+
+    def _decide(self, request: PodRequest, seen: Seen | None, began: float) -> Reply:
         # Once: the whole decision goes by one set, whatever is loaded meanwhile.
         policies = self._grounds.serving()
-        decision = decide(
-            Arrival(request.pod, request.namespace, labels, request.user, self._grounds.now()),
-            policies,
-            self._grounds.cluster(),
-        )
+        cluster = self._grounds.cluster()
+        decision = decide_seen(seen, policies, cluster) if seen else Decision("not-a-run")
         no_node = self._no_node(request, decision, policies)
         body = review.answer(
             request.uid,
@@ -157,8 +164,8 @@ class Handler:
             self._observer.decided(_audited_result(decision), decision.audited.policies)
             for policy, (outcome, _) in _outcomes(decision.audited).items():
                 self._observer.audited(policy, request.namespace, outcome)
-        if not request.dry_run:
-            self._tell_owner(request, labels, decision, no_node)
+        if seen and not request.dry_run:
+            self._tell_owner(request, seen.arrival.namespace_labels, decision, no_node)
         level = logging.INFO if no_node else _level(decision)
         if _logger.isEnabledFor(level):
             seconds = self._clock() - began

@@ -30,12 +30,13 @@ _MANY_DIGITS = b"0" * 19
 
 @dataclass(frozen=True, slots=True)
 class PodRequest:
-    """The creation of a pod. `user` is who asks for it, as the API server knows them."""
+    """The creation of a pod. `user`, in `groups`, asks for it, as the API server knows them."""
 
     uid: str
     namespace: str
     name: str
     user: str
+    groups: Sequence[str]
     dry_run: bool
     pod: JsonObject
 
@@ -69,15 +70,21 @@ def parse(body: bytes) -> PodRequest:
     if request.get("subResource"):
         raise InvalidReview("request.subResource: want the pod itself")
     pod = member(request, "object", dict, "request.object")
-    user = request.get("userInfo") or {}
-    if not isinstance(user, dict):
-        raise InvalidReview(f"request.userInfo: want an object, not a {_kind(user)}")
+    user = member(request, "userInfo", dict, "request.userInfo")
+    # Without a name the engine would take the pod's word for who made it, as it does offline.
+    if not member(user, "username", str, "request.userInfo.username"):
+        raise InvalidReview("request.userInfo.username is empty: the API server names every user")
+    groups = user.get("groups")
+    groups = [] if groups is None else groups
+    if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
+        raise InvalidReview("request.userInfo.groups: want an array of strings")
     return PodRequest(
         uid=request["uid"],
         # The pod's own namespace may be empty at this point; the request's never is.
         namespace=member(request, "namespace", str, "request.namespace"),
         name=optional(request, "name", "request.name"),
-        user=optional(user, "username", "request.userInfo.username"),
+        user=user["username"],
+        groups=groups,
         dry_run=request.get("dryRun") is True,
         pod=pod,
     )

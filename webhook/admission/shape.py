@@ -52,7 +52,7 @@ class Shapes:
 
         Raises InvalidPod if the pod's placement fields have no pod's shape.
         """
-        arrival, own, identity, keeps = seen
+        arrival, own, identity, keeps, _ = seen
         index = identity.replica_index if identity.replica_index in self._indexes else None
         spec, now = arrival.pod["spec"], arrival.now
         who = (

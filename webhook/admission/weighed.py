@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 class Seen(NamedTuple):
     """A pod of a run as it came, and what is read of it whatever the policies are.
 
-    `keeps` is why it is left alone whatever they say; empty if it is not.
+    `keeps` is why defaults and overrides leave it alone; empty if they do not. `held`: whether
+    requirements are held against it; they are against every pod that does not keep its placement.
     """
 
     arrival: Arrival
     own: PodPlacement
     identity: Identity
     keeps: str
+    held: bool = True
 
 
 class Part(NamedTuple):

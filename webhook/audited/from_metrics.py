@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, get_args
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from webhook import names
 from webhook.admission.audit import Outcome
 from webhook.audited.tally import Record
 from webhook.errors import FairleadError
@@ -13,7 +14,6 @@ from webhook.errors import FairleadError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_FAMILY: Final = "fairlead_audited_decisions"
 _OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
 
 
@@ -32,7 +32,7 @@ def records(text: str) -> Iterator[Record]:
         raise NoMetrics(f"no metrics in Prometheus' text format: {error}") from None
     for family in families:
         for sample in family.samples:
-            if sample.name == f"{_FAMILY}_total" and sample.value:
+            if sample.name == f"{names.METRIC_AUDITED}_total" and sample.value:
                 yield _record(sample.labels, sample.value)
 
 
@@ -43,8 +43,8 @@ def _record(labels: Mapping[str, str], value: float) -> Record:
     except (KeyError, ValueError, OverflowError):
         said = ", ".join(f"{key}={text!r}" for key, text in labels.items())
         raise NoMetrics(
-            f"{_FAMILY}_total{{{said}}} {value}: want a number of pods by policy, namespace and "
-            "outcome: of another version?"
+            f"{names.METRIC_AUDITED}_total{{{said}}} {value}: want a number of pods by policy, "
+            "namespace and outcome: of another version?"
         ) from None
 
 

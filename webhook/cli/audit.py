@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from webhook.audited.tally import Record, Row
+    from webhook.kube.client import Client
 
 _FILE = click.Path(exists=True, path_type=Path, allow_dash=True, dir_okay=False)
 
@@ -107,8 +108,18 @@ def _from_files(logs: Sequence[Path], metrics: Sequence[Path]) -> Iterator[Recor
 
 async def _from_cluster(kubeconfig: Path | None, context: str) -> list[Record]:
     from webhook.audited import from_metrics
-    from webhook.cli.replica_metrics import read_metrics
 
     async with client_of(kubeconfig, context) as client:
         texts = await read_metrics(client)
     return [record for text in texts for record in from_metrics.records(text)]
+
+
+async def read_metrics(client: Client) -> Sequence[str]:
+    """The metrics of each replica that runs, as text. Raises ClusterError, also if none runs."""
+    # The Kubernetes client takes its time to be imported.
+    from webhook.kube.replicas import NoReplica, read_by_replica
+
+    try:
+        return [*(await read_by_replica(client)).values()]
+    except NoReplica as error:
+        raise NoReplica(f"{error}; --audit-log reads the API server's audit log instead") from error

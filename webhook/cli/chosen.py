@@ -69,6 +69,7 @@ def read_files(chosen: Chosen) -> tuple[Offline, Sequence[Node] | None]:
     PriorityClass. Raises FairleadError and UsageError.
     """
     from webhook.cli.offline import read_nodes, read_offline
+    from webhook.placement.nodes import by_name
 
     told = _Told(None, None, {}, "")
     paths = paths_of(chosen.policies)
@@ -82,7 +83,7 @@ def read_files(chosen: Chosen) -> tuple[Offline, Sequence[Node] | None]:
     )
     nodes = chosen.nodes
     known = told.nodes if nodes is None or nodes is CLUSTER else read_nodes(nodes)
-    cluster = offline.cluster
+    cluster = replace(offline.cluster, node=by_name(known))
     if not cluster.default_priority_class:
         cluster = replace(cluster, default_priority_class=told.default_priority_class)
     namespaces = {**told.namespaces, **offline.namespaces}

@@ -11,9 +11,10 @@ if TYPE_CHECKING:
 
 
 class LazyGroup(click.Group):
-    """Subcommands by name, each the attribute `command` of the module of its name in `package`.
+    """Subcommands by name, each the attribute `command` of a module of its name in `package`.
 
-    `table` has each one's short help, so that the group's own --help imports no subcommand.
+    The module has `_` for `-`. `table` has each one's short help, so that the group's own --help
+    imports no subcommand.
     """
 
     def __init__(
@@ -35,7 +36,7 @@ class LazyGroup(click.Group):
         """Import one. An unknown name gives None."""
         if cmd_name not in self._table:
             return None
-        module = __import__(f"{self._package}.{cmd_name}", fromlist=["command"])
+        module = __import__(f"{self._package}.{cmd_name.replace('-', '_')}", fromlist=["command"])
         command: click.Command = module.command
         return command
 

@@ -33,11 +33,13 @@ _CURE: Final = "fairlead install --nodes, or the component nodes, grants that"
 class ServedNodes:
     """What is said of pods, what there is to tell of it, and what keeps it current.
 
-    `known` gives the nodes themselves, None while they are not known, or not any more.
+    `known` gives the nodes themselves, and `node` what gives one by its name; None while they are
+    not known, or not any more.
     """
 
     unplaceable: Callable[[JsonObject, Decision, PolicySet], str] = lambda *_: ""
     known: Callable[[], Sequence[Node] | None] = lambda: None
+    node: Callable[[], Callable[[str], Node | None] | None] = lambda: None
     conditions: Conditions = field(default_factory=dict)
     background: tuple[Callable[[], Coroutine[Any, Any, object]], ...] = ()
 
@@ -60,9 +62,12 @@ def nodes_of(client: Client, metrics: Metrics) -> ServedNodes:
     def known() -> Sequence[Node] | None:
         return view.nodes() if age(view.cache) <= STALE else None
 
+    def node() -> Callable[[str], Node | None] | None:
+        return view.cache.get if view.cache.synced and age(view.cache) <= STALE else None
+
     view.cache.subscribe(changed)
     metrics.watch_cache("nodes", lambda: age(view.cache))
-    return ServedNodes(unplaceable, known, {"nodes": lambda: condition(view)}, (view.run,))
+    return ServedNodes(unplaceable, known, node, {"nodes": lambda: condition(view)}, (view.run,))
 
 
 def condition(view: NodeView) -> Condition:

@@ -15,7 +15,7 @@ from webhook import names
 from webhook.errors import NotExported
 from webhook.exported import capacity, cel, gaps, identity, matching, nodes, plain, tolerations
 from webhook.exported.cel import Check, Piece, text
-from webhook.exported.wanted import wanted
+from webhook.exported.wanted import wanted, with_parts_apart
 from webhook.placement.tolerations import normal
 from webhook.placement.wishes import SpreadWish, TolerationWish
 
@@ -39,16 +39,17 @@ _OWN: Final = {
     "namespace_labels": "namespaceObject.metadata.?labels.orValue({})",
     "os": "object.spec.?os.?name.orValue('')",
     "bound": "object.spec.?nodeName.orValue('') != ''",
+    "daemon_set": (
+        f"request.userInfo.username == {text(names.DAEMON_SET_CONTROLLER)} && "
+        "object.metadata.?ownerReferences.orValue([]).exists(o, o.kind == 'DaemonSet' && "
+        "o.?controller.orValue(false) && o.apiVersion.startsWith('apps/'))"
+    ),
 }
 _CONDITIONS: Final = {
     "not-a-mirror-pod-of-its-node": (
         f"!({text(names.MIRROR_POD)} in object.metadata.?annotations.orValue({{}}) && "
-        f"request.userInfo.username.startsWith({text(names.NODE_USERS)}))"
-    ),
-    "not-of-a-daemon-set": (
-        f"!(request.userInfo.username == {text(names.DAEMON_SET_CONTROLLER)} && "
-        "object.metadata.?ownerReferences.orValue([]).exists(o, o.kind == 'DaemonSet' && "
-        "o.?controller.orValue(false) && o.apiVersion.startsWith('apps/')))"
+        f"request.userInfo.username.startsWith({text(names.NODE_USERS)}) && "
+        f"{text(names.NODE_GROUP)} in request.userInfo.?groups.orValue([]))"
     ),
 }
 
@@ -65,6 +66,8 @@ def documents(placed: Placed, entries: Sequence[Mapping[str, Any]]) -> list[Json
     problems = [*gaps.gaps(placed, wishes, seconds), *gaps.unsatisfiable(wishes)]
     if problems:
         raise NotExported(problems)
+    placed = with_parts_apart(placed)
+    wishes = wanted(placed)
     taken, applies, chosen = capacity.choose(wishes)
     set_hash = placed.set_hash[:16]
     stamp = f'{{"exported":true,"set":"{set_hash}"}}'
@@ -108,6 +111,7 @@ def documents(placed: Placed, entries: Sequence[Mapping[str, Any]]) -> list[Json
 def _no_request(set_hash: str) -> Check:
     """No pod's author asks for capacity, for nobody would answer; the set is named for admins."""
     return Check(
+        f"variables.daemon_set || "
         f"variables.own_annotations[?{text(names.CAPACITY)}].orValue('').trim() == ''",
         f"fairlead: annotation {names.CAPACITY}: the policies of this cluster are exported (set "
         f"{set_hash}), and do not read it; leave it out, and say what you want of nodes in "

@@ -31,7 +31,8 @@ _NUMBER: Final = "'^[0-9]{1,10}$'"
 
 
 def pieces() -> Piece:
-    """Variables kind, framework, role ("" if not told), index (-1 if not told) and coordinator."""
+    """Variables marked (by the pod's own labels), kind, framework and role ("" if not told), index
+    (-1 if not told) and coordinator."""
     variables = {
         f"row{number}": cel.some(
             f"{text(mark.key)} in {_LABELS}"
@@ -42,8 +43,10 @@ def pieces() -> Piece:
         )
         for number, row in enumerate(SOURCES)
     }
+    marked = cel.some(variables.values())
     # Our own kind, framework, role and index refine the pods of every other row as well.
     variables["row0"] = "true"
+    variables["marked"] = marked
     variables["kind"] = _kind()
     variables["framework"] = _first(
         (number, [*_told(row.framework), *_always(row.framework_always)])

@@ -20,13 +20,19 @@ _SOME: Final = r"'^[+]?[0.]*[1-9]'"
 
 
 def pieces(policies: Sequence[Enforced]) -> Piece:
-    """A variable for each policy: whether it is for the pod."""
+    """A variable for each policy: whether it is for the pod.
+
+    Of a DaemonSet's pods, requirements hold for those that their own labels mark.
+    """
     variables = {}
     for at, policy in enumerate(policies):
         holds = block(policy.match)
         for excluded in policy.exclude:
             holds += f" && !({block(excluded)})"
-        variables[f"p{at}"] = holds
+        spared = (
+            f"{var('daemon_set')} && !{var('marked')}" if policy.requires else var("daemon_set")
+        )
+        variables[f"p{at}"] = f"!({spared}) && {holds}"
     return Piece(variables)
 
 

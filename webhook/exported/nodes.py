@@ -18,6 +18,7 @@ from webhook.exported.nodes_cel import (
 from webhook.exported.plain import message
 from webhook.exported.wanted import standing
 from webhook.placement import node_affinity
+from webhook.placement.merge_verdict import UNCHECKED
 from webhook.placement.pod import REQUIRED
 from webhook.placement.wishes import MemberWish, RequiredWish
 
@@ -220,6 +221,7 @@ def _checks(members: Sequence[Wanted], required: Sequence[Wanted]) -> Iterator[C
             reason = f"must be {text(str(wish.value))}; the pod says otherwise"
         asked = f"{cel.policy(one.at)} && {var('own_possible')}"
         yield Check(f"!({asked}) || {var(f'judged{number}')}", message(wish, reason))
+        yield Check(f"!({cel.policy(one.at)} && {var('bound')})", message(wish, UNCHECKED))
     yield Check(f"{var('bound')} || {var('few')}", _MANY)
     yield Check(
         f"{var('bound')} || !{var('own_possible')} || !{var('few')} || {var('hard_possible')}",

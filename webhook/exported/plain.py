@@ -8,6 +8,7 @@ from webhook import names
 from webhook.exported import cel
 from webhook.exported.cel import Check, Piece, add, every, flat, given, text, var
 from webhook.exported.wanted import standing
+from webhook.placement.merge_verdict import UNCHECKED, is_about_nodes
 from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES
 from webhook.placement.wishes import ListWish, MemberWish, ScalarWish, SpreadWish
 
@@ -163,7 +164,18 @@ def lists(wishes: Sequence[Wanted], chosen: Sequence[Chosen]) -> Piece:
         )
         for kind, wants_of in kinds.items()
     ]
-    return Piece(variables, [*parents, *operations])
+    return Piece(variables, [*parents, *operations], _unchecked(wishes))
+
+
+def _unchecked(wishes: Sequence[Wanted]) -> list[Check]:
+    """Requirements about other pods, which only a scheduler could hold."""
+    return [
+        Check(f"!({cel.policy(at)} && {var('bound')})", message(wish, UNCHECKED))
+        for at, wish in wishes
+        if wish.part == "requirements"
+        and isinstance(wish, ListWish | SpreadWish)
+        and is_about_nodes(wish)
+    ]
 
 
 def _both_defaults(one: Wish, other: Wish) -> bool:

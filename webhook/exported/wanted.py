@@ -17,12 +17,16 @@ W = TypeVar("W", bound=Wish, covariant=True)
 
 
 class Enforced(NamedTuple):
-    """A policy under Enforce: whom it is for, and what it wishes."""
+    """A policy under Enforce: whom it is for, and what it wishes.
+
+    `requires`: requirements and nothing else, which hold for the pods of DaemonSets too.
+    """
 
     name: str
     match: Match
     exclude: Sequence[Match]
     wishes: Sequence[Wish]
+    requires: bool = False
 
 
 class Placed(NamedTuple):
@@ -46,6 +50,19 @@ class Wanted(NamedTuple):
 
     at: int
     wish: Wish
+
+
+def with_parts_apart(placed: Placed) -> Placed:
+    """The same with each policy's requirements as a policy of their own, before the rest of it."""
+    apart = []
+    for policy in placed.policies:
+        required = [wish for wish in policy.wishes if wish.part == "requirements"]
+        rest = [wish for wish in policy.wishes if wish.part != "requirements"]
+        if required:
+            apart.append(policy._replace(wishes=required, requires=True))
+        if rest:
+            apart.append(policy._replace(wishes=rest))
+    return placed._replace(policies=apart)
 
 
 def wanted(placed: Placed) -> list[Wanted]:

@@ -1,4 +1,4 @@
-"""The labels of every namespace, from a watch; those not known yet, asked for."""
+"""The labels of every namespace, from a watch; asked for where that does not tell them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.errors import ClusterError, NotSynced
 from webhook.kube.cache import Cache
-from webhook.kube.reflector import Reflector
+from webhook.kube.pace import Pace
+from webhook.kube.reflector import SILENCE, Reflector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -20,6 +21,14 @@ if TYPE_CHECKING:
 PATH: Final = "/api/v1/namespaces"
 # A DNS label, as the API server wants it: nothing else may become part of a path.
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+# Seconds without a word of the API server after which what the watch told is not gone by: a silent
+# watch is broken off after SILENCE, and a list takes its place at once if there is an answer.
+_BELIEVED: Final = SILENCE + 15.0
+# Seconds for which a live answer serves all that ask for the same namespace.
+_FRESH: Final = 1.0
+# Live reads a second, whoever asks for whatever: anybody may make up reviews.
+_RATE: Final = 20.0
+_BURST: Final = 40
 
 
 def labels_of(namespace: Mapping[str, Any]) -> Mapping[str, str]:
@@ -39,7 +48,10 @@ class Namespaces:
     ) -> None:
         self._client = client
         self._timeout = timeout
+        self._clock = clock
+        # Under way, or answered less than _FRESH ago.
         self._reads: dict[str, asyncio.Task[Mapping[str, str]]] = {}
+        self._pace = Pace(_RATE, _BURST)
         self.cache: Cache[Mapping[str, str]] = Cache(labels_of, clock=clock)
         self.reflector = Reflector(client, PATH, self.cache, clock=clock)
 
@@ -48,8 +60,12 @@ class Namespaces:
         await self.reflector.run()
 
     def peek(self, name: str) -> Mapping[str, str] | None:
-        """The labels, as far as they are known without waiting; None if the namespace is not."""
-        return self.cache.get(name)
+        """The labels, as far as they are known without waiting; None if the namespace is not.
+
+        Nor is any while the watch has been silent for too long to be believed.
+        """
+        age = self.cache.age()
+        return self.cache.get(name) if age is not None and age <= _BELIEVED else None
 
     async def labels(self, name: str) -> Mapping[str, str]:
         """The labels, asked for where the watch has not told of the namespace yet.
@@ -58,14 +74,22 @@ class Namespaces:
         other policies would match. That a namespace does not exist is no answer either: no pod is
         created there, so the API server is ahead of what it told us.
         """
-        known = self.cache.get(name)
-        if known is not None:
-            return known
+        known = self.peek(name)
+        return await self.live(name) if known is None else known
+
+    async def live(self, name: str) -> Mapping[str, str]:
+        """The labels as the API server has them, at most a second ago. Raises NotSynced.
+
+        All that ask for one namespace share an answer, and reads have a pace, beyond which none is
+        made.
+        """
         if not _NAME.fullmatch(name):
             raise NotSynced(f"namespace {name!r}: no namespace can have that name")
-        # One read for all pods that wait for the same new namespace.
         read = self._reads.get(name)
         if read is None:
+            if self._pace.wait(self._clock()) > 0:
+                raise NotSynced(f"namespace {name}: too many namespaces are asked for at once")
+            self._pace.take(self._clock())
             read = self._reads[name] = asyncio.create_task(self._read(name))
             read.add_done_callback(lambda task: self._done(name, task))
         # One request that goes away must not take the answer from the others.
@@ -80,10 +104,13 @@ class Namespaces:
             raise NotSynced(f"namespace {name}: its labels are not known: {error}") from error
         if seen.get("kind") != "Namespace":
             raise NotSynced(f"namespace {name}: the API server answered with something else")
-        return labels_of(seen)
+        labels = labels_of(seen)
+        self.cache.offer(name, labels, str(seen["metadata"].get("resourceVersion", "")))
+        return labels
 
     def _done(self, name: str, task: asyncio.Task[Mapping[str, str]]) -> None:
-        del self._reads[name]
-        if not task.cancelled():
-            # Looked at, lest asyncio complain where everybody who waited has gone away.
-            task.exception()
+        # Looked at, lest asyncio complain where everybody who waited has gone away.
+        if task.cancelled() or task.exception() is not None:
+            del self._reads[name]
+        else:
+            asyncio.get_running_loop().call_later(_FRESH, self._reads.pop, name, None)

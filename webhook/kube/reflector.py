@@ -30,8 +30,8 @@ log = logging.getLogger(__name__)
 
 # Seconds that one watch lasts; spread, so that watches of one age do not all end at once.
 WATCH_SECONDS: Final = (300, 600)
-# Bookmarks come about once a minute: three that are missing are a fault.
-SILENCE: Final = 200.0
+# Bookmarks come once a minute. One that is late means that the watch may be dead, and a list tells.
+SILENCE: Final = 75.0
 # A watch that held this long, in seconds, was no failure, whatever ended it.
 SETTLED: Final = 10.0
 # Failures in a row, without one event between them, after which the version is not believed any

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.capacity_request import Request
     from webhook.placement.kueue import Flavor
+    from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement
     from webhook.placement.trace import Entry
 
@@ -41,12 +42,18 @@ class Surroundings:
     default_priority_class:      the cluster's globalDefault PriorityClass; empty if there is none
     default_toleration_seconds:  what the DefaultTolerationSeconds admission plugin gives, by taint
     flavor:                      what Kueue put into the pod, if it has admitted it
+    node:                        the only node that the pod can be on, if there is one and it is
+                                 known
+    kept:                        the pod keeps its placement but for requirements: what its
+                                 annotation asks of classes is judged, and not given
     """
 
     classes: Mapping[str, CapacityClass] = field(default_factory=dict)
     default_priority_class: str = ""
     default_toleration_seconds: Mapping[str, int] = field(default_factory=dict)
     flavor: Flavor | None = None
+    node: Node | None = None
+    kept: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +93,10 @@ def _with_nodes(
     asked = merge_capacity.settle(bundle, requests, around.classes, ledger)
     others = len(ledger.rejections)
     merge_verdict.judge(bundle, pod, asked, ledger)
+    if around.kept or pod.node_name:
+        merge_verdict.judge_node(bundle, pod, around.node, ledger)
+    if around.kept:
+        asked, requests = [], ()
     if pod.node_name:
         ledger.skip_node_fields(bundle, "nodeName is set: the pod is bound already")
         return plain

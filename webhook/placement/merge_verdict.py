@@ -5,19 +5,21 @@ A pod that no node could run before we saw it is warned, never rejected.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from webhook.placement import node_affinity
+from webhook.placement import label_values, node_affinity
 from webhook.placement.bundle import Demand
 from webhook.placement.node_wishes import (
     condition_of,
     conjoined,
     keys_of,
+    limits_nodes,
     node_wishes,
     with_wishes,
 )
+from webhook.placement.pod import REQUIRED_LISTS
 from webhook.placement.trace import quoted
-from webhook.placement.wishes import MemberWish
+from webhook.placement.wishes import ListWish, MemberWish, SpreadWish
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -25,10 +27,14 @@ if TYPE_CHECKING:
     from webhook.placement.bundle import Bundle
     from webhook.placement.ledger import Ledger
     from webhook.placement.merge_capacity import Settled
+    from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement
+    from webhook.placement.shapes import Term
+    from webhook.placement.wishes import Wish
 
 # How much of the pod's own word a message quotes.
 _WORDS = 4
+UNCHECKED: Final = "cannot be checked for a pod with nodeName; remove nodeName"
 
 
 def judge(bundle: Bundle, pod: PodPlacement, asked: Sequence[Settled], ledger: Ledger) -> None:
@@ -54,6 +60,51 @@ def judge(bundle: Bundle, pod: PodPlacement, asked: Sequence[Settled], ledger: L
                 )
         elif not node_affinity.satisfiable(conjoined(own, [condition_of(wish)]), selector):
             ledger.reject(wish, f"leaves no node; {_own_word(pod, asked, keys_of(wish))}")
+
+
+def judge_node(bundle: Bundle, pod: PodPlacement, node: Node | None, ledger: Ledger) -> None:
+    """Reject a pod that can be on one node only, if that node does not meet a requirement.
+
+    `node` is None if it is not known. A pod that names it in nodeName passes by the scheduler, so
+    nothing that is written into it would hold: what cannot be judged by the node rejects it too.
+    Any other pod that names its node leaves the scheduler to hold what is not known here.
+    """
+    standing: tuple[Wish, ...] = (*node_wishes(bundle), *bundle.lists, *bundle.spread)
+    for wish in standing:
+        if wish.part != "requirements" or not is_about_nodes(wish):
+            continue
+        terms = _terms_of(wish)
+        if terms is None or node is None:
+            if pod.node_name:
+                ledger.reject(wish, UNCHECKED)
+        elif not node_affinity.holds(terms, node.labels, node.name):
+            which = "nodeName" if pod.node_name else "the pod's node"
+            ledger.reject(wish, f"{which} {node.name} does not meet it; {_labels(node, terms)}")
+
+
+def is_about_nodes(wish: Wish) -> bool:
+    """Whether a scheduler would have to hold the wish: a pod stays pending until it is met."""
+    match wish:
+        case ListWish():
+            return wish.name in REQUIRED_LISTS
+        case SpreadWish():
+            return wish.constraint.get("whenUnsatisfiable") == "DoNotSchedule"
+    return limits_nodes(wish)
+
+
+def _terms_of(wish: Wish) -> Sequence[Term] | None:
+    """The wish as terms about a node's labels; None if one node does not tell whether it holds."""
+    if isinstance(wish, MemberWish):
+        return ({"matchExpressions": [label_values.equal(wish.key, str(wish.value))]},)
+    return condition_of(wish)
+
+
+def _labels(node: Node, terms: Sequence[Term]) -> str:
+    """What the node says of the label keys that the terms name, for a message."""
+    keys = sorted(node_affinity.keys(terms))[:_WORDS]
+    said = [f"{key}={quoted(node.labels[key])}" for key in keys if key in node.labels]
+    said += [f"no {key}" for key in keys if key not in node.labels]
+    return f"it has {', '.join(said)}"
 
 
 def judge_result(

@@ -185,6 +185,24 @@ def keys(terms: Iterable[Term]) -> frozenset[str]:
     )
 
 
+def only_node(terms: Sequence[Term] | None) -> str:
+    """The name of the one node that every term names, as the DaemonSet controller writes it; or "".
+
+    Source: k8s.io/kubernetes/pkg/controller/daemon/util: ReplaceDaemonSetPodNodeNameNodeAffinity.
+    """
+    named: set[str] = set()
+    for term in terms or ():
+        fields = [
+            requirement.get("values") or []
+            for requirement in term.get("matchFields") or ()
+            if requirement.get("key") == "metadata.name" and requirement.get("operator") == "In"
+        ]
+        if not any(len(values) == 1 for values in fields):
+            return ""
+        named.update(value for values in fields for value in values if len(values) == 1)
+    return named.pop() if len(named) == 1 else ""
+
+
 def failed(term: Term, labels: Mapping[str, str], name: str) -> Requirement | None:
     """The first requirement that a node with these labels and this name does not meet, or None.
 

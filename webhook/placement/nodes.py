@@ -13,7 +13,7 @@ from webhook.placement import node_affinity, quantity
 from webhook.placement.tolerations import NO_EXECUTE, untolerated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import JsonObject, Requirement, Taint, Term
@@ -132,6 +132,11 @@ def _object(value: Any, path: str) -> JsonObject:
 def _string(value: object, path: str) -> None:
     if not isinstance(value, str):
         raise InvalidNode(path, "a string", value)
+
+
+def by_name(nodes: Iterable[Node] | None) -> Callable[[str], Node | None] | None:
+    """What gives a node by its name; None if the nodes are not known."""
+    return None if nodes is None else {node.name: node for node in nodes}.get
 
 
 def survey(pod: PodPlacement, nodes: Iterable[Node]) -> Survey:

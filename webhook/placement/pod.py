@@ -23,6 +23,8 @@ AFFINITY_LISTS = {
     "affinity.podAntiAffinity.required": ("podAntiAffinity", REQUIRED),
     "affinity.podAntiAffinity.preferred": ("podAntiAffinity", PREFERRED),
 }
+# Those that the scheduler must hold, all of them about other pods.
+REQUIRED_LISTS = frozenset(name for name, (_, of) in AFFINITY_LISTS.items() if of == REQUIRED)
 PREFERRED_NODES = "affinity.nodeAffinity.preferred"
 
 

@@ -109,6 +109,12 @@ def _exception(document: PlacementException) -> Iterator[Problem]:
     everywhere = any(set(glob) == {"*"} for glob in match.namespaces or ())
     if everywhere and match.model_copy(update={"namespaces": None}).is_empty:
         yield Problem(("spec", "match"), "matches the pods of every run, wherever they are")
+    elif match.namespace_selector is None and (everywhere or not match.namespaces):
+        yield Problem(
+            ("spec", "match"),
+            "matches by what the author of any pod may write, in every namespace; name namespaces, "
+            "or give a namespaceSelector, to say who may",
+        )
 
 
 def _single_node(key: str, at: Path) -> Iterator[Problem]:

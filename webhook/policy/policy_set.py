@@ -11,7 +11,7 @@ import orjson
 
 from webhook.placement import kueue
 from webhook.placement.fold import fold
-from webhook.placement.wishes import CapacityWish
+from webhook.placement.wishes import PARTS, CapacityWish
 from webhook.policy import compile as compiling
 from webhook.policy import conditions, operating_system
 from webhook.policy.exceptions import Exceptions
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from webhook.placement.bundle import Bundle
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.kueue import Flavor
-    from webhook.placement.wishes import MemberWish, Wish
+    from webhook.placement.wishes import MemberWish, Part, Wish
     from webhook.policy.exception_model import PlacementException
     from webhook.policy.model import PlacementPolicy, PolicyDocument
     from webhook.policy.subject import Subject
@@ -49,6 +49,11 @@ class Policy:
     exclude: tuple[conditions.Block, ...]
     wishes: tuple[Wish, ...]
     tested_labels: frozenset[tuple[str, str | None]]
+
+    @property
+    def requires(self) -> bool:
+        """Whether it has a requirement."""
+        return any(wish.part == "requirements" for wish in self.wishes)
 
     def enforced_in(self, namespace: str) -> bool:
         """Whether it changes and rejects pods there, and does not only record."""
@@ -125,7 +130,7 @@ class PolicySet:
             *(policy.tested_labels for policy in self.policies)
         )
         self._index = Index([p.spec.match or Match() for p in ordered])
-        self._bundles: dict[tuple[int, ...], Bundle] = {}
+        self._bundles: dict[tuple[tuple[int, ...], bool], Bundle] = {}
 
     def with_exceptions_of(self, other: PolicySet) -> PolicySet:
         """This set with the other's exceptions in place of its own; the hash stays as it is."""
@@ -145,26 +150,37 @@ class PolicySet:
             [at for at in self._index.candidates(subject) if policies[at].matches(subject)]
         )
 
-    def bundle(self, positions: tuple[int, ...], flavor: Flavor | None = None) -> Bundle:
-        """The bundle of the policies at these positions.
+    def bundle(
+        self,
+        positions: tuple[int, ...],
+        flavor: Flavor | None = None,
+        *,
+        requirements_only: bool = False,
+    ) -> Bundle:
+        """The bundle of the policies at these positions, or of their requirements alone.
 
         `flavor` is what Kueue put into the pod. Where that goes before overrides, what cannot
         stand beside it is not in the bundle.
         """
-        bundle = self._bundles.get(positions)
+        parts: Sequence[Part] = ("requirements",) if requirements_only else PARTS
+        key = (positions, requirements_only)
+        bundle = self._bundles.get(key)
         if bundle is None:
-            bundle = self._folded(positions)
+            bundle = self._folded(positions, parts)
             if len(self._bundles) >= _REMEMBERED_BUNDLES:
                 self._bundles.clear()
-            self._bundles[positions] = bundle
+            self._bundles[key] = bundle
         if flavor is not None and flavor.kept and kueue.contradicted(flavor, bundle):
             # A pod's author chooses its selector: such a bundle is not remembered.
-            return self._folded(positions, kueue.wishes(flavor))
+            return self._folded(positions, parts, kueue.wishes(flavor))
         return bundle
 
-    def _folded(self, positions: tuple[int, ...], ahead: Sequence[MemberWish] = ()) -> Bundle:
+    def _folded(
+        self, positions: tuple[int, ...], parts: Sequence[Part], ahead: Sequence[MemberWish] = ()
+    ) -> Bundle:
         policies = [self.policies[at] for at in positions]
-        return fold([p.name for p in policies], [w for p in policies for w in p.wishes], ahead)
+        wishes = [wish for each in policies for wish in each.wishes if wish.part in parts]
+        return fold([each.name for each in policies], wishes, ahead)
 
 
 class Compiler:

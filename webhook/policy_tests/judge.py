@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import jsonpatch
 
+from webhook import names
 from webhook.admission.arrival import Arrival, Cluster
 from webhook.admission.engine import decide, subject_of
 from webhook.identity import identify
 from webhook.placement import pod as pods_of
-from webhook.placement.nodes import obstacle
+from webhook.placement.nodes import by_name, obstacle
 from webhook.policy_tests import compare, nodes, pods
 from webhook.policy_tests.model import WITHOUT_PLACEMENT
 from webhook.policy_tests.verdict import Failure, Verdict
@@ -41,7 +42,10 @@ def judged(document: Document, policies: PolicySet) -> tuple[Verdict, ...]:
 
 def _cluster(model: PolicyTest) -> Cluster:
     given = model.cluster
-    return Cluster(default_priority_class=(given and given.default_priority_class) or "")
+    return Cluster(
+        default_priority_class=(given and given.default_priority_class) or "",
+        node=by_name(map(nodes.whole, model.nodes)) if model.nodes else None,
+    )
 
 
 def _verdict(
@@ -71,7 +75,9 @@ def _verdict(
 def _arrival(case: Case) -> Arrival:
     labels = {_NAMESPACE_NAME: case.namespace, **case.namespace_labels}
     now = datetime.fromisoformat(case.now) if case.now else None
-    return Arrival(pods.whole(case.pod), case.namespace, labels, case.user, now)
+    # The API server authenticates no node without this group.
+    groups = (names.NODE_GROUP,) if case.user.startswith(names.NODE_USERS) else ()
+    return Arrival(pods.whole(case.pod), case.namespace, labels, case.user, now, groups)
 
 
 def _answer(expect: Expectation, decision: Decision) -> Iterator[Failure]:

@@ -236,7 +236,7 @@ class PolicyTest(Strict):
     )
     cluster: Cluster | None = Field(default=None, description="What the cluster fills in.")
     nodes: Annotated[list[Node], AfterValidator(_one_node_of_a_name)] = Field(
-        default_factory=list, description="The nodes that runsOn speaks of."
+        default_factory=list, description="The nodes that runsOn, and a pod's nodeName, speak of."
     )
     tests: Annotated[list[Case], AfterValidator(_one_of_a_name)] = Field(
         min_length=1, description="The tests."

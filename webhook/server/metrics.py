@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, get_args
 
 from prometheus_client import Counter, Gauge, Histogram
 
+from webhook import names
 from webhook.server.crowd import Reason
 from webhook.server.notices import Outcome
 from webhook.server.policy_metrics import PolicyMetrics
@@ -71,7 +72,7 @@ class Metrics(PolicyMetrics):
             registry=self.registry,
         )
         self._cache_age = self._gauge(
-            "fairlead_cache_age_seconds",
+            names.METRIC_CACHE_AGE,
             "Time since a cache last heard from the API server.",
             "resource",
         )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from prometheus_client import Counter, Gauge
 
+from webhook import names
 from webhook.server.exposition import Exposition
 
 if TYPE_CHECKING:
@@ -22,24 +23,24 @@ class PolicyMetrics(Exposition):
         super().__init__()
         self._clock = clock
         self._decisions = Counter(
-            "fairlead_decisions",
+            names.METRIC_DECISIONS,
             "Decisions by result, once for each policy applied; policy is empty if none was.",
             ["result", "policy"],
             registry=self.registry,
         )
         self._rejections = Counter(
-            "fairlead_policy_rejections",
+            names.METRIC_REJECTIONS,
             "Pods refused for what the policy wishes.",
             ["policy"],
             registry=self.registry,
         )
         self._last_match = self._gauge(
-            "fairlead_policy_last_match_timestamp_seconds",
+            names.METRIC_LAST_MATCH,
             "When the policy last matched a pod, under Audit too.",
             "policy",
         )
         self._audited = Counter(
-            "fairlead_audited_decisions",
+            names.METRIC_AUDITED,
             "What policies under Audit would have meant to pods: same, changes or rejects.",
             ["policy", "namespace", "outcome"],
             registry=self.registry,
@@ -63,7 +64,7 @@ class PolicyMetrics(Exposition):
             registry=self.registry,
         )
         self._policy_set = self._gauge(
-            "fairlead_policy_set_info", "The policy set that serves, by its hash; always 1.", "hash"
+            names.METRIC_SET, "The policy set that serves, by its hash; always 1.", "hash"
         )
         self._policy_set_loaded = self._gauge(
             "fairlead_policy_set_loaded_timestamp_seconds", "When the policy set was loaded."

@@ -48,7 +48,7 @@ def stateful_set(source: Object) -> Iterator[PodTemplate]:
 
 
 def daemon_set(source: Object) -> Iterator[PodTemplate]:
-    """DaemonSet: one pod a node, owned by it, and so left alone by Fairlead."""
+    """DaemonSet: one pod a node, owned by it: defaults and overrides leave it alone."""
     owner = {
         "apiVersion": source.value.get("apiVersion", "apps/v1"),
         "kind": source.kind,

@@ -53,7 +53,7 @@ def found(answers: Json) -> list[Listed]:
 
 
 def test_kinds_that_make_pods_are_listed_and_no_others() -> None:
-    """No pods, no subresources, no groups of anybody else; no DaemonSets, which nobody moves."""
+    """No pods, no subresources, no groups of anybody else."""
     answers = {
         "/apis": {"groups": [group("apps", "v1"), group("example.com", "v1")]},
         "/apis/apps/v1": resources(
@@ -61,7 +61,10 @@ def test_kinds_that_make_pods_are_listed_and_no_others() -> None:
         ),
         "/apis/example.com/v1": resources(deployments="Deployment"),
     }
-    assert found(answers) == [Listed("apps/v1", "Deployment", "deployments")]
+    assert found(answers) == [
+        Listed("apps/v1", "Deployment", "deployments"),
+        Listed("apps/v1", "DaemonSet", "daemonsets"),
+    ]
 
 
 def test_a_kind_is_listed_in_one_version_and_that_is_the_preferred_one() -> None:

@@ -22,6 +22,7 @@ from tests.wording import Wording, mentions
 from webhook import names
 from webhook.installation.doctor.certificates import certificates, trust
 from webhook.installation.doctor.findings import Finding
+from webhook.installation.doctor.seen import Read
 from webhook.interception import webhooks
 
 
@@ -108,7 +109,7 @@ def test_a_webhook_elsewhere_has_its_own_certificates() -> None:
 
 def test_what_may_not_be_read_is_not_called_absent() -> None:
     """The permissions say so instead."""
-    unread = seen(serving=None, unread={"the serving Secret": "forbidden"})
+    unread = seen(serving=None, unread={Read.SERVING: "forbidden"})
     assert [*certificates(unread), *trust(unread)] == []
 
 

@@ -11,6 +11,7 @@ from tests.wording import Wording, mentions
 from webhook import names
 from webhook.guards import stamp
 from webhook.installation.doctor.interception import interception, marked_namespaces, selectors
+from webhook.installation.doctor.seen import Read
 from webhook.interception import webhooks
 from webhook.sources import SOURCES
 from webhook.suspension import suspend
@@ -131,7 +132,7 @@ def test_a_source_without_its_guard_is_named(wording: Wording) -> None:
 def test_guards_that_could_not_be_read_are_not_missed() -> None:
     """That they could not be read is said by itself."""
     found = configuration(failurePolicy="Ignore")
-    unread = seen(configuration=found, unread={"the guards": "forbidden"})
+    unread = seen(configuration=found, unread={Read.GUARDS: "forbidden"})
     assert {each.severity for each in interception(unread)} == {"note"}
 
 

@@ -11,7 +11,7 @@ from tests.wording import Wording, mentions
 from webhook import names, validating
 from webhook.installation.doctor.certificates import trust
 from webhook.installation.doctor.judgement import judgement, left_behind
-from webhook.installation.doctor.seen import Seen
+from webhook.installation.doctor.seen import Read, Seen
 
 Json = dict[str, Any]
 CLASS = """
@@ -46,7 +46,7 @@ def test_without_it_what_goes_unsaid_is_told(wording: Wording) -> None:
     (finding,) = judgement(seen(judging=None))
     assert "policies" not in finding.what
     wording(text_of(finding))
-    unread = {"the validating configuration": "forbidden"}
+    unread = {Read.JUDGING: "forbidden"}
     assert list(judgement(seen(judging=None, unread=unread))) == []
 
 

@@ -18,7 +18,9 @@ from webhook.installation.doctor.programs import (
     leader,
     programs,
     versions,
+    watches,
 )
+from webhook.installation.doctor.seen import Read
 from webhook.interception import webhooks
 
 
@@ -101,4 +103,12 @@ def test_endpoints_that_are_ready_count(ready: tuple[bool, ...], severity: str) 
 def test_nobody_who_leads_is_an_error() -> None:
     """Unless the Lease may not be read."""
     assert [each.severity for each in leader(seen(leader=""))] == ["error"]
-    assert list(leader(seen(leader="", unread={"the Lease": "forbidden"}))) == []
+    assert list(leader(seen(leader="", unread={Read.LEASE: "forbidden"}))) == []
+
+
+def test_a_replica_that_hears_nothing_is_told_of() -> None:
+    """Of what, and for how long; one that hears once a minute is as it should be."""
+    silences = {("webhook-a", "namespaces"): 119.0, ("webhook-b", "namespaces"): 640.0}
+    (found,) = watches(seen(silences=silences))
+    assert found.severity == "warning"
+    mentions(found.what, "webhook-b", "namespaces", "640 s")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.installation.doctor.seen_things import seen, text_of
 from tests.wording import Wording, mentions
 from webhook.installation.doctor.rights import needed, permissions
-from webhook.installation.doctor.seen import Asked, Right
+from webhook.installation.doctor.seen import Asked, Read, Right
 from webhook.installation.overlays import objects_of
 
 LISTING = Right("list", "", "pods")
@@ -50,7 +50,7 @@ def test_that_nodes_cannot_be_seen_holds_nobody_up(wording: Wording) -> None:
 
 def test_what_could_not_be_read_is_told(wording: Wording) -> None:
     """A check that was left out is no check that found nothing."""
-    (finding,) = permissions(seen(unread={"the policies": "forbidden"}))
+    (finding,) = permissions(seen(unread={Read.POLICIES: "forbidden"}))
     mentions(finding.what, "not checked", "the policies: forbidden")
     wording(text_of(finding))
 

@@ -12,6 +12,7 @@ from webhook.cli.run.previewed import pod_of
 from webhook.comparison.compare import Comparison, Sets
 from webhook.comparison.report import Judged, Maker, report
 from webhook.errors import InvalidPod, UnreadableInput
+from webhook.placement.nodes import by_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +50,7 @@ class _Judge:
     def __init__(self, gathered: Gathered, now: datetime) -> None:
         self._now = now
         facts = gathered.facts
-        cluster = Cluster(facts.default_priority_class)
+        cluster = Cluster(facts.default_priority_class, node=by_name(facts.nodes))
         self._namespaces = facts.namespaces
         self._comparison = Comparison(Sets(gathered.old, gathered.new, cluster, facts.nodes))
 

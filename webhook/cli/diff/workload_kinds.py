@@ -14,11 +14,8 @@ if TYPE_CHECKING:
 
     from webhook.kube.client import Client
 
-# Pods are listed by themselves, a DaemonSet's are left alone by every set, and the runtimes of
-# Trainer only become pods as JobSets.
-_NOT_LISTED: Final = frozenset(
-    {"Pod", "PodTemplate", "DaemonSet", "TrainingRuntime", "ClusterTrainingRuntime"}
-)
+# Pods are listed by themselves, and the runtimes of Trainer only become pods as JobSets.
+_NOT_LISTED: Final = frozenset({"Pod", "PodTemplate", "TrainingRuntime", "ClusterTrainingRuntime"})
 _WANTED: Final = frozenset(
     {(group, kind) for group, kind in KINDS if kind not in _NOT_LISTED}
     | {(names.GROUP, names.RUN_KIND)}

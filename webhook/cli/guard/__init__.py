@@ -11,6 +11,7 @@ from webhook.cli.lazy import LazyGroup
 # Each is the attribute `command` of the module of its name in this package.
 COMMANDS: Final[dict[str, str]] = {
     "authors": "Who makes a Run must be allowed to make its pods.",
+    "node-names": "No pod of a run comes with its node already chosen.",
     "stamp": "Pods of runs that a webhook which may be ignored let through.",
     "tolerations": "No toleration of a capacity class is added to a pod later.",
 }

@@ -30,6 +30,15 @@ namespaces_option: Callable[[Any], Any] = click.option(
 )
 
 
+exempt_option: Callable[[Any], Any] = click.option(
+    "--exempt",
+    multiple=True,
+    metavar="USER",
+    help="Who may all the same, such as a queue's controller that gives pods their nodes: "
+    "system:serviceaccount:NAMESPACE:NAME. May be repeated.",
+)
+
+
 def entries(sources: Collection[str], only_namespaces: Collection[str]) -> list[dict[str, Any]]:
     """The entries of the webhook's configuration, whose selectors a guard takes."""
     return webhooks(sources, only_namespaces=sorted(only_namespaces))

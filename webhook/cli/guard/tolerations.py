@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from webhook.cli.guard.options import entries, namespaces_option, sources_option
+from webhook.cli.guard.options import entries, exempt_option, namespaces_option, sources_option
 
 
 @click.command("tolerations")
@@ -22,13 +22,7 @@ from webhook.cli.guard.options import entries, namespaces_option, sources_option
 )
 @sources_option
 @namespaces_option
-@click.option(
-    "--exempt",
-    multiple=True,
-    metavar="USER",
-    help="Who may all the same, such as a queue's controller that gives pods their nodes: "
-    "system:serviceaccount:NAMESPACE:NAME. May be repeated.",
-)
+@exempt_option
 def command(
     paths: tuple[Path, ...],
     sources: tuple[str, ...],

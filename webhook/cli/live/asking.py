@@ -56,16 +56,17 @@ async def ask(client: Client, question: Question) -> Answers:
         await find(client, await discovery.by_word(word), question.namespace, name)
         for word, name in question.targets
     ]
-    reader = await _Reader.of(client, discovery, policies, [each.namespace for each in objects])
-    found = [await reader.answer(each) for each in objects]
+    nodes = await node_list(client, question.nodes)
     used = [each.namespace for each in objects]
+    reader = await _Reader.of(client, discovery, policies, used, nodes)
+    found = [await reader.answer(each) for each in objects]
     unknown = unknown_namespaces(policies, used, reader.namespaces, "a right to get namespaces")
     return Answers(
         policies,
         reader.cluster,
         reader.namespaces,
         reader.now,
-        await node_list(client, question.nodes),
+        nodes,
         found,
         await reader.unstamped(found),
         [*reader.notes, *unknown],
@@ -110,16 +111,21 @@ class _Reader:
 
     @classmethod
     async def of(
-        cls, client: Client, discovery: Discovery, policies: PolicySet, namespaces: Sequence[str]
+        cls,
+        client: Client,
+        discovery: Discovery,
+        policies: PolicySet,
+        namespaces: Sequence[str],
+        nodes: Sequence[Node] | None,
     ) -> _Reader:
-        """One that knows these namespaces, and the default PriorityClass."""
+        """One that knows these namespaces, the default PriorityClass, and the nodes if given."""
         reader = cls(client, discovery, policies)
         for name in dict.fromkeys(namespaces):
             reading = client.get(f"/api/v1/namespaces/{name}")
             if value := await reader._allowed(reading, "namespaces"):
                 reader.namespaces |= namespaces_among([answered("v1", "Namespace", value)])
         default = await reader._allowed(read_default_class(client), "priorityclasses")
-        reader.cluster = Cluster(default or "")
+        reader.cluster = Cluster(default or "", node=nodes_of.by_name(nodes))
         return reader
 
     async def answer(self, source: Object) -> LivePod | LiveWorkload:

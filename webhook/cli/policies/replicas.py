@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.cli.policies.gathered import Count, Served
-from webhook.cli.replica_metrics import read_by_replica
 from webhook.controller.policies.reading import report_of
 from webhook.errors import ClusterError
+from webhook.kube.replicas import read_by_replica
 from webhook.times import to_second
 
 if TYPE_CHECKING:

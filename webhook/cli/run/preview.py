@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from webhook.cli.run.previewed import Group, Judge
     from webhook.cli.run.run_files import Planned
+    from webhook.placement.nodes import Node
 
 _PATH = click.Path(exists=True, path_type=Path, allow_dash=True)
 _FILE = click.Path(exists=True, path_type=Path, dir_okay=False)
@@ -115,8 +116,8 @@ def command(
     from webhook.cli.yaml_out import yaml_documents
 
     plans = read_plans(filenames, namespace, cluster_domain)
-    judge = _judge(policies, namespaces_file, plans)
     nodes = read_nodes(nodes_file) if nodes_file else None
+    judge = _judge(policies, namespaces_file, plans, nodes)
     shown = [(planned, previewed.groups(planned.plan, judge)) for planned in plans]
     match output:
         case "text":
@@ -137,7 +138,10 @@ def command(
 
 
 def _judge(
-    policies: Sequence[Path], namespaces_file: Path | None, plans: Sequence[Planned]
+    policies: Sequence[Path],
+    namespaces_file: Path | None,
+    plans: Sequence[Planned],
+    nodes: Sequence[Node] | None,
 ) -> Judge | None:
     """Who decides; None without policies. Says what it does not know."""
     from datetime import UTC, datetime
@@ -146,6 +150,7 @@ def _judge(
     from webhook.cli.cluster_file import read_cluster_file
     from webhook.cli.offline import labels_of, read_policies, unknown_namespaces
     from webhook.cli.run.previewed import Judge
+    from webhook.placement.nodes import by_name
 
     file = read_cluster_file(namespaces_file) if namespaces_file else None
     if not policies:
@@ -157,7 +162,8 @@ def _judge(
     noting.tell(unknown_namespaces(policy_set, used, known, "--namespaces"))
     default = file.default_priority_class if file else None
     now = datetime.now(UTC)
-    return Judge(policy_set, Cluster(default or ""), lambda name: labels_of(name, known), now)
+    cluster = Cluster(default or "", node=by_name(nodes))
+    return Judge(policy_set, cluster, lambda name: labels_of(name, known), now)
 
 
 def _rejected(shown: Sequence[tuple[Planned, Sequence[Group]]]) -> bool:

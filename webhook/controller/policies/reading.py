@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from webhook import names
 from webhook.admission.stamp import HASH_LENGTH
 from webhook.policy.reporting.counting import Count, Report
 from webhook.times import to_second
@@ -15,10 +16,10 @@ from webhook.times import to_second
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-DECIDED: Final = "fairlead_decisions_total"
-REJECTED: Final = "fairlead_policy_rejections_total"
-LAST_MATCH: Final = "fairlead_policy_last_match_timestamp_seconds"
-SET: Final = "fairlead_policy_set_info"
+DECIDED: Final = f"{names.METRIC_DECISIONS}_total"
+REJECTED: Final = f"{names.METRIC_REJECTIONS}_total"
+LAST_MATCH: Final = names.METRIC_LAST_MATCH
+SET: Final = names.METRIC_SET
 BEGAN: Final = "process_start_time_seconds"
 _READ: Final = (DECIDED, REJECTED, LAST_MATCH, SET, BEGAN)
 

@@ -16,6 +16,7 @@ from certs.life import renewal_time
 from certs.pair import read_certificate
 from webhook import names
 from webhook.installation.doctor.findings import Finding, error, warning
+from webhook.installation.doctor.seen import Read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +54,7 @@ def _cures(seen: Seen) -> _Cures:
 
 def certificates(seen: Seen) -> Iterator[Finding]:
     """The leaf that is served can be read, has the right name, and lives long enough."""
-    if not seen.in_cluster or "the serving Secret" in seen.unread:
+    if not seen.in_cluster or Read.SERVING in seen.unread:
         return
     cures = _cures(seen)
     if seen.serving is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.installation.doctor import (
+    agents,
     certificates,
     interception,
     judgement,
@@ -14,6 +15,7 @@ from webhook.installation.doctor import (
     rights,
 )
 from webhook.installation.doctor.findings import error
+from webhook.installation.doctor.seen import Read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -27,7 +29,7 @@ class Check(NamedTuple):
 
     name: str
     findings: Callable[[Seen], Iterable[Finding]]
-    reads: tuple[str, ...] = ()
+    reads: tuple[Read, ...] = ()
 
 
 class Outcome(NamedTuple):
@@ -35,32 +37,32 @@ class Outcome(NamedTuple):
 
     name: str
     findings: tuple[Finding, ...]
-    unread: tuple[str, ...] = ()
+    unread: tuple[Read, ...] = ()
 
 
-_POD_RULES: Final = "the webhook configuration"
-_JUDGING: Final = "the validating configuration"
 CHECKS: Final = (
-    Check("end to end", pods.end_to_end, (_POD_RULES,)),
-    Check("interception", interception.interception, (_POD_RULES, "the guards")),
-    Check("selectors", interception.selectors, (_POD_RULES,)),
-    Check("programs", programs.programs, ("deployments", "Fairlead's pods")),
-    Check("endpoints", programs.endpoints, (_POD_RULES, "endpoints")),
-    Check("certificates", certificates.certificates, ("the serving Secret",)),
-    Check("trust", certificates.trust, (_POD_RULES, _JUDGING, "the serving Secret")),
-    Check("leader", programs.leader, ("the Lease",)),
-    Check("policies", policies.policies, ("deployments", "the policies")),
-    Check("judgement", judgement.judgement, (_JUDGING, "whether policies are judged")),
+    Check("end to end", pods.end_to_end, (Read.POD_RULES,)),
+    Check("interception", interception.interception, (Read.POD_RULES, Read.GUARDS)),
+    Check("selectors", interception.selectors, (Read.POD_RULES,)),
+    Check("programs", programs.programs, (Read.DEPLOYMENTS, Read.PODS)),
+    Check("watches", programs.watches, (Read.METRICS,)),
+    Check("endpoints", programs.endpoints, (Read.POD_RULES, Read.ENDPOINTS)),
+    Check("certificates", certificates.certificates, (Read.SERVING,)),
+    Check("trust", certificates.trust, (Read.POD_RULES, Read.JUDGING, Read.SERVING)),
+    Check("leader", programs.leader, (Read.LEASE,)),
+    Check("policies", policies.policies, (Read.DEPLOYMENTS, Read.POLICIES)),
+    Check("judgement", judgement.judgement, (Read.JUDGING, Read.JUDGED)),
     Check(
         "policies left behind",
         judgement.left_behind,
-        ("deployments", "the policies", "the ConfigMap of before"),
+        (Read.DEPLOYMENTS, Read.POLICIES, Read.LEFT_FILES),
     ),
-    Check("unplaced pods", pods.unplaced, (_POD_RULES, "namespaces", "pods of runs")),
-    Check("namespaces", interception.marked_namespaces, ("namespaces",)),
-    Check("versions", programs.versions, ("deployments",)),
-    Check("definition of Runs", programs.definition, ("the definition of Runs",)),
-    Check("permissions", rights.permissions, ("your own rights", "the programs' rights")),
+    Check("unplaced pods", pods.unplaced, (Read.POD_RULES, Read.NAMESPACES, Read.PODS_OF_RUNS)),
+    Check("namespaces", interception.marked_namespaces, (Read.NAMESPACES,)),
+    Check("agents", agents.agents, (Read.NAMESPACES, Read.DAEMON_SETS, Read.POLICIES)),
+    Check("versions", programs.versions, (Read.DEPLOYMENTS,)),
+    Check("definition of Runs", programs.definition, (Read.DEFINITION,)),
+    Check("permissions", rights.permissions, (Read.OWN_RIGHTS, Read.PROGRAMS_RIGHTS)),
 )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook import names, suspension
 from webhook.installation.doctor.findings import Finding, error, note, warning
 from webhook.installation.doctor.passed_by import expressions
+from webhook.installation.doctor.seen import Read
 from webhook.interception import EXCLUDED_NAMESPACES
 from webhook.placement.label_values import satisfiable
 
@@ -27,7 +28,7 @@ _LONGEST: Final = 10
 def interception(seen: Seen) -> Iterator[Finding]:
     """The configuration is there, is in force, and has the fields that are safe."""
     if seen.configuration is None:
-        if "the webhook configuration" not in seen.unread:
+        if Read.POD_RULES not in seen.unread:
             yield error(
                 "there is no webhook configuration: no pod is sent to Fairlead, and every pod of a "
                 "run goes unplaced",
@@ -42,7 +43,7 @@ def interception(seen: Seen) -> Iterator[Finding]:
         for each in seen.entries
         if each.get("failurePolicy") == "Ignore" and not any(map(_guards(each), seen.guards))
     ]
-    if unguarded and "the guards" not in seen.unread:
+    if unguarded and Read.GUARDS not in seen.unread:
         yield warning(
             f"{', '.join(unguarded)}: failurePolicy is Ignore, and no guard tells of the pods that "
             "it lets through",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook import names, validating
 from webhook.errors import InvalidDocuments
 from webhook.installation.doctor.findings import Finding, error, note, warning
+from webhook.installation.doctor.seen import Read
 from webhook.installation.kinds import key
 from webhook.installation.policies import of_files
 
@@ -38,7 +39,7 @@ def judgement(seen: Seen) -> Iterator[Finding]:
             f"unjudged, and {_INSTALL} brings it back",
         )
     if seen.judging is None:
-        if "the validating configuration" not in seen.unread:
+        if Read.JUDGING not in seen.unread:
             without = "; ".join(_WITHOUT[each["name"]] for each in _wanted(seen))
             yield warning(f"there is no {_WHAT}: {without}", _INSTALL)
         return

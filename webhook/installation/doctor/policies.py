@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from webhook import names
 from webhook.errors import InvalidDocuments
 from webhook.installation.doctor.findings import Finding, error, note, warning
+from webhook.installation.doctor.seen import Read
 from webhook.policy.load import load
 from webhook.policy.objects import load_objects
 
@@ -55,7 +56,7 @@ _IN_CLUSTER = _Place(
 
 def policies(seen: Seen) -> Iterator[Finding]:
     """They can be read, and nothing is wrong with them."""
-    if not seen.in_cluster or "the policies" in seen.unread:
+    if not seen.in_cluster or Read.POLICIES in seen.unread:
         return
     # Without the webhook nobody knows where it would take them from.
     if seen.policies is None and names.WEBHOOK not in seen.deployments:

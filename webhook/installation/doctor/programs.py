@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook import names
 from webhook.installation import rollout
 from webhook.installation.doctor.findings import Finding, error, warning
+from webhook.installation.doctor.seen import Read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 # ValidatingAdmissionPolicy is v1, and a preStop hook may sleep (Kubernetes' changelogs).
 NEEDED: Final = (1, 30)
+# Seconds without a word on a watch, which has one a minute if nothing changes, and is opened again
+# when that is late.
+_SILENT: Final = 120.0
 _RELEASE: Final = re.compile(r"v?(\d+\.\d+\.\d+)")
 
 
@@ -44,7 +48,7 @@ def versions(seen: Seen) -> Iterator[Finding]:
 def definition(seen: Seen) -> Iterator[Finding]:
     """Runs are served, as this version defines them."""
     if seen.definition is None:
-        if "the definition of Runs" not in seen.unread:
+        if Read.DEFINITION not in seen.unread:
             yield error(f"the cluster knows no {names.RUNS}.{names.GROUP}", "fairlead install")
         return
     conditions = (seen.definition.get("status") or {}).get("conditions") or ()
@@ -66,7 +70,7 @@ def programs(seen: Seen) -> Iterator[Finding]:
     """Both Deployments are there, with all pods new, available and ready."""
     wanted = [names.CONTROLLER, *([names.WEBHOOK] if seen.in_cluster else [])]
     for name in wanted:
-        if name not in seen.deployments and "deployments" not in seen.unread:
+        if name not in seen.deployments and Read.DEPLOYMENTS not in seen.unread:
             yield error(f"there is no Deployment {names.NAMESPACE}/{name}", "fairlead install")
     for deployment in seen.deployments.values():
         missing = rollout.missing(deployment)
@@ -81,9 +85,21 @@ def programs(seen: Seen) -> Iterator[Finding]:
             yield make(trouble.what, trouble.cure)
 
 
+def watches(seen: Seen) -> Iterator[Finding]:
+    """The API server tells every replica of the webhook what changes."""
+    for (replica, resource), seconds in sorted(seen.silences.items()):
+        if seconds > _SILENT:
+            yield warning(
+                f"pod {replica} has heard nothing of {resource} for {seconds:.0f} s, and goes by "
+                "what it heard before",
+                f"kubectl logs -n {names.NAMESPACE} {replica}, and see what stands between it and "
+                "the API server",
+            )
+
+
 def endpoints(seen: Seen) -> Iterator[Finding]:
     """The Service leads to replicas that are ready."""
-    if not seen.in_cluster or seen.configuration is None or "endpoints" in seen.unread:
+    if not seen.in_cluster or seen.configuration is None or Read.ENDPOINTS in seen.unread:
         return
     ready = sum(seen.endpoints)
     if not ready:
@@ -102,7 +118,7 @@ def endpoints(seen: Seen) -> Iterator[Finding]:
 
 def leader(seen: Seen) -> Iterator[Finding]:
     """Some controller leads."""
-    if not seen.leader and "the Lease" not in seen.unread:
+    if not seen.leader and Read.LEASE not in seen.unread:
         yield error(
             "no controller leads: Runs are not looked after, certificates not renewed, and the "
             "rules not put back after fairlead disable",

@@ -6,6 +6,8 @@ import asyncio
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from prometheus_client.parser import text_string_to_metric_families
+
 from certs.kept import BUNDLE, CERTIFICATE
 from webhook import names
 from webhook.errors import ClusterError
@@ -16,6 +18,7 @@ from webhook.installation.doctor.passed_by import find_unplaced
 from webhook.installation.doctor.rights import WANTED, needed
 from webhook.installation.doctor.seen import (
     Asked,
+    Read,
     Right,
     Seen,
     takes_policies_from_cluster,
@@ -37,6 +40,7 @@ from webhook.installation.with_nodes import NODES, with_nodes
 from webhook.kube.named import data_of
 from webhook.kube.one_namespace import read_namespace
 from webhook.kube.policy_objects import read_objects
+from webhook.kube.replicas import NoReplica, read_by_replica
 from webhook.validating import POLICIES
 
 if TYPE_CHECKING:
@@ -61,7 +65,7 @@ class Reader:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._unread: dict[str, str] = {}
+        self._unread: dict[Read, str] = {}
 
     async def read(self, now: datetime, version: str, namespaces: Sequence[str] = ()) -> Seen:
         """All that the checks want to see; pods of runs in these namespaces, or in all of them.
@@ -70,34 +74,36 @@ class Reader:
         """
         server = str((await self._client.get("/version")).get("gitVersion", ""))
         configuration = await self._object(
-            "the webhook configuration",
+            Read.POD_RULES,
             key_of(CONFIGURATION, names.WEBHOOK_CONFIGURATION).path,
         )
         judging = await self._object(
-            "the validating configuration", key_of(VALIDATING, names.WEBHOOK_CONFIGURATION).path
+            Read.JUDGING, key_of(VALIDATING, names.WEBHOOK_CONFIGURATION).path
         )
         deployments = await self._deployments()
         known = await self._namespaces(namespaces)
         unplaced = await self._tried(
-            "pods of runs",
+            Read.PODS_OF_RUNS,
             find_unplaced(self._client, configuration, known, everywhere=not namespaces),
         )
         return Seen(
             now=now,
             version=version,
             server=server,
-            definition=await self._object("the definition of Runs", _RUNS.path),
+            definition=await self._object(Read.DEFINITION, _RUNS.path),
             shipped=next(each for each in objects_of("default") if key(each) == _RUNS),
             deployments=deployments,
-            pods=await self._list("Fairlead's pods", f"/api/v1/{_IN_NAMESPACE}/pods"),
+            pods=await self._list(Read.PODS, f"/api/v1/{_IN_NAMESPACE}/pods"),
             endpoints=await self._endpoints(),
             configuration=configuration,
             guards=await self._guards(),
             judging=judging,
             refused_policies=await self._refused_policies(judging),
             serving=await self._serving(),
+            silences=await self._silences(deployments),
             leader=await self._leader(now),
             namespaces=known,
+            daemon_sets=await self._daemon_sets(known),
             unplaced=unplaced or (),
             policies=await self._policies(deployments),
             left_files=await self._left_files(deployments),
@@ -106,7 +112,7 @@ class Reader:
             unread=self._unread,
         )
 
-    async def _tried(self, what: str, answer: Awaitable[T]) -> T | None:
+    async def _tried(self, what: Read, answer: Awaitable[T]) -> T | None:
         """The answer; None if it is not found, or may not be had, which is noted."""
         try:
             return await answer
@@ -117,11 +123,11 @@ class Reader:
                 self._unread[what] = error.words or str(error)
             return None
 
-    async def _object(self, what: str, path: str) -> Json | None:
+    async def _object(self, what: Read, path: str) -> Json | None:
         return await self._tried(what, self._client.get(path))
 
     async def _list(
-        self, what: str, path: str, query: Mapping[str, str] | None = None
+        self, what: Read, path: str, query: Mapping[str, str] | None = None
     ) -> list[Json]:
         found = await self._tried(what, self._client.list(path, lambda each: each, query=query))
         return found.items if found else []
@@ -129,14 +135,14 @@ class Reader:
     async def _deployments(self) -> dict[str, Json]:
         wanted = (names.CONTROLLER, names.WEBHOOK)
         path = f"/apis/apps/v1/{_IN_NAMESPACE}/deployments"
-        found = await self._list("deployments", path)
+        found = await self._list(Read.DEPLOYMENTS, path)
         return {
             each["metadata"]["name"]: each for each in found if each["metadata"]["name"] in wanted
         }
 
     async def _endpoints(self) -> list[bool]:
         slices = await self._list(
-            "endpoints",
+            Read.ENDPOINTS,
             f"/apis/discovery.k8s.io/v1/{_IN_NAMESPACE}/endpointslices",
             {"labelSelector": f"kubernetes.io/service-name={names.WEBHOOK}"},
         )
@@ -149,46 +155,75 @@ class Reader:
 
     async def _guards(self) -> list[Json]:
         binding = key_of(GUARD_BINDING, "any")
-        found = await self._list("the guards", binding.collection)
+        found = await self._list(Read.GUARDS, binding.collection)
         return [each for each in found if is_stamp_guard(binding._replace(name=_name(each)))]
 
     async def _serving(self) -> dict[str, bytes] | None:
         path = f"/api/v1/{_IN_NAMESPACE}/secrets/{names.SERVING_SECRET}"
-        secret = await self._object("the serving Secret", path)
+        secret = await self._object(Read.SERVING, path)
         if secret is None:
             return None
         # The key is nobody's business here.
         return {k: v for k, v in data_of(secret).items() if k in (CERTIFICATE, BUNDLE)}
 
+    async def _silences(self, deployments: Mapping[str, Json]) -> dict[tuple[str, str], float]:
+        if names.WEBHOOK not in deployments:
+            return {}
+        try:
+            texts = await read_by_replica(self._client)
+            return {
+                (replica, sample.labels["resource"]): sample.value
+                for replica, text in texts.items()
+                for family in text_string_to_metric_families(text)
+                for sample in family.samples
+                if sample.name == names.METRIC_CACHE_AGE
+            }
+        except NoReplica:
+            pass  # another check tells why none runs
+        except (ClusterError, ValueError) as error:
+            # A replica that does not answer is no API server that does not.
+            self._unread[Read.METRICS] = getattr(error, "words", "") or str(error)
+        return {}
+
     async def _leader(self, now: datetime) -> str:
         leases = f"/apis/coordination.k8s.io/v1/{_IN_NAMESPACE}/leases"
-        lease = await self._object("the Lease", f"{leases}/{names.CONTROLLER}")
+        lease = await self._object(Read.LEASE, f"{leases}/{names.CONTROLLER}")
         return holder(lease, now) if lease else ""
 
     async def _namespaces(self, wanted: Sequence[str]) -> dict[str, dict[str, str]]:
         if wanted:
             found = [
-                await self._tried("namespaces", read_namespace(self._client, name))
+                await self._tried(Read.NAMESPACES, read_namespace(self._client, name))
                 for name in wanted
             ]
         else:
-            found = [*await self._list("namespaces", "/api/v1/namespaces")]
+            found = [*await self._list(Read.NAMESPACES, "/api/v1/namespaces")]
         return {_name(each): each["metadata"].get("labels") or {} for each in found if each}
+
+    async def _daemon_sets(self, namespaces: Mapping[str, Mapping[str, str]]) -> list[Json]:
+        return [
+            each
+            for name, labels in namespaces.items()
+            if labels.get(names.PLACE) == names.PLACE_ALL
+            for each in await self._list(
+                Read.DAEMON_SETS, f"/apis/apps/v1/namespaces/{name}/daemonsets"
+            )
+        ]
 
     async def _policies(self, deployments: Mapping[str, Json]) -> dict[str, bytes] | None:
         """The documents where the webhook has them from."""
         if takes_policies_from_cluster(deployments):
-            return await self._tried("the policies", read_objects(self._client))
-        return await self._files("the policies")
+            return await self._tried(Read.POLICIES, read_objects(self._client))
+        return await self._files(Read.POLICIES)
 
     async def _left_files(self, deployments: Mapping[str, Json]) -> dict[str, bytes]:
         """The files of the ConfigMap, where it is not read."""
         if not takes_policies_from_cluster(deployments):
             return {}
-        found = await self._files("the ConfigMap of before") or {}
+        found = await self._files(Read.LEFT_FILES) or {}
         return {name: text for name, text in found.items() if is_read(name)}
 
-    async def _files(self, what: str) -> dict[str, bytes] | None:
+    async def _files(self, what: Read) -> dict[str, bytes] | None:
         path = f"/api/v1/{_IN_NAMESPACE}/configmaps/{names.POLICIES_CONFIG_MAP}"
         found = await self._object(what, path)
         if found is None:
@@ -200,11 +235,11 @@ class Reader:
         entries = (judging or {}).get("webhooks") or ()
         if not any(each["name"] == POLICIES and each.get("rules") for each in entries):
             return ""
-        return await self._tried("whether policies are judged", probe_policy(self._client)) or ""
+        return await self._tried(Read.JUDGED, probe_policy(self._client)) or ""
 
     async def _own_rights(self) -> list[Asked]:
         kind = "SelfSubjectAccessReview"
-        return await self._ask("your own rights", kind, [("", right) for right in WANTED])
+        return await self._ask(Read.OWN_RIGHTS, kind, [("", right) for right in WANTED])
 
     async def _accounts_rights(self, deployments: Mapping[str, Json]) -> list[Asked]:
         """What the programs that are there need, by the roles that this version ships."""
@@ -223,10 +258,10 @@ class Reader:
             if account in deployments
             for right in rights
         ]
-        return await self._ask("the programs' rights", "SubjectAccessReview", questions)
+        return await self._ask(Read.PROGRAMS_RIGHTS, "SubjectAccessReview", questions)
 
     async def _ask(
-        self, what: str, kind: str, questions: Sequence[tuple[str, Right]]
+        self, what: Read, kind: str, questions: Sequence[tuple[str, Right]]
     ) -> list[Asked]:
         limit = asyncio.Semaphore(_AT_ONCE)
 

@@ -6,8 +6,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
-from webhook.installation.doctor.findings import Finding, error, warning
-from webhook.installation.doctor.seen import Right
+from webhook.installation.doctor.findings import Finding, error, note, warning
+from webhook.installation.doctor.seen import Read, Right
 from webhook.installation.with_nodes import NODES
 
 if TYPE_CHECKING:
@@ -78,7 +78,9 @@ def permissions(seen: Seen) -> Iterator[Finding]:
                 "ask somebody with an administrator's rights to run this command",
             )
     for what, why in seen.unread.items():
-        yield warning(f"not checked: {what}: {why}", "run it with an administrator's rights")
+        # Few may ask pods through the API server, and a replica may be about to end.
+        say = note if what is Read.METRICS else warning
+        yield say(f"not checked: {what}: {why}", "run it with an administrator's rights")
 
 
 def _of_rule(rule: Json, namespace: str) -> Iterator[Right]:

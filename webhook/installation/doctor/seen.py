@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook import names
@@ -16,6 +17,29 @@ if TYPE_CHECKING:
     from webhook.installation.probe import Probe
 
     Json = Mapping[str, Any]
+
+
+class Read(StrEnum):
+    """What is read of a cluster, in the words in which it is told that it could not be."""
+
+    POD_RULES = "the webhook configuration"
+    JUDGING = "the validating configuration"
+    PODS_OF_RUNS = "pods of runs"
+    METRICS = "the metrics of the webhook's replicas"
+    DEFINITION = "the definition of Runs"
+    PODS = "Fairlead's pods"
+    DEPLOYMENTS = "deployments"
+    ENDPOINTS = "endpoints"
+    GUARDS = "the guards"
+    SERVING = "the serving Secret"
+    LEASE = "the Lease"
+    NAMESPACES = "namespaces"
+    DAEMON_SETS = "DaemonSets in namespaces that are placed as a whole"
+    POLICIES = "the policies"
+    LEFT_FILES = "the ConfigMap of before"
+    JUDGED = "whether policies are judged"
+    OWN_RIGHTS = "your own rights"
+    PROGRAMS_RIGHTS = "the programs' rights"
 
 
 class Right(NamedTuple):
@@ -62,8 +86,10 @@ class Seen:
     judging: the ValidatingWebhookConfiguration; refused_policies: why a policy by dry run was not
     judged, in the API server's words, though it should have been.
     serving: certificate and bundle (PEM) of the serving Secret; never its key.
+    silences: seconds since a replica heard of a resource, by the replica's name and the resource.
     leader: who leads the controllers; empty if nobody does.
-    namespaces: labels by name. unplaced: pods of runs without a stamp, finished ones left out.
+    namespaces: labels by name. daemon_sets: those in namespaces that are placed as a whole.
+    unplaced: pods of runs without a stamp, finished ones left out.
     policies: the ConfigMap's files; or the cluster's objects, by resource and name, if the webhook
     has its policies from there.
     left_files: of the ConfigMap, where the webhook does not have its policies from there.
@@ -83,14 +109,16 @@ class Seen:
     judging: Json | None = None
     refused_policies: str = ""
     serving: Mapping[str, bytes] | None = None
+    silences: Mapping[tuple[str, str], float] = field(default_factory=dict)
     leader: str = ""
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    daemon_sets: Sequence[Json] = ()
     unplaced: Sequence[Unplaced] = ()
     policies: Mapping[str, bytes] | None = None
     left_files: Mapping[str, bytes] = field(default_factory=dict)
     rights: Sequence[Asked] = ()
     probe: Probe | None = None
-    unread: Mapping[str, str] = field(default_factory=dict)
+    unread: Mapping[Read, str] = field(default_factory=dict)
 
     @property
     def entries(self) -> Sequence[Json]:

@@ -1,0 +1,85 @@
+"""Checks of DaemonSets in namespaces that are placed as a whole: mostly agents of the cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook import names
+from webhook.admission.arrival import Arrival, Cluster
+from webhook.admission.engine import rejections_if_held, see
+from webhook.errors import InvalidDocuments, InvalidPod
+from webhook.installation.doctor.findings import Finding, warning
+from webhook.policy.load import load
+from webhook.policy.objects import load_objects
+from webhook.workloads.core_kinds import daemon_set
+from webhook.workloads.object import Object
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from webhook.installation.doctor.seen import Seen
+    from webhook.policy.policy_set import PolicySet
+
+    Json = Mapping[str, Any]
+
+# Where a node looks for its network (CNI) and for drivers of storage (CSI).
+_DRIVERS: Final = {
+    "/etc/cni": "network",
+    "/opt/cni": "network",
+    "/var/lib/cni": "network",
+    "/var/lib/kubelet/plugins": "storage",
+}
+_UNMARK: Final = f"kubectl label namespace {{}} {names.PLACE}-"
+
+
+def agents(seen: Seen) -> Iterator[Finding]:
+    """Drivers that must not wait for the webhook, and pods that no requirement is held against."""
+    policies = _policies(seen)
+    for each in seen.daemon_sets:
+        metadata = each["metadata"]
+        namespace, title = metadata["namespace"], f"{metadata['namespace']}/{metadata['name']}"
+        if driver := _driver(each):
+            yield warning(
+                f"DaemonSet {title} is a driver of the nodes' {driver}, and {names.PLACE}: all has "
+                "its pods wait for the webhook, which may need that driver itself",
+                _UNMARK.format(namespace),
+            )
+        for reason in _rejections(seen, each, policies) if policies else ():
+            yield warning(
+                f"DaemonSet {title} is left alone, for only its namespace marks it, though a "
+                f"requirement is not met: {reason}",
+                f"label its template {names.RUN} to hold it to that; or mend the template",
+            )
+
+
+def _policies(seen: Seen) -> PolicySet | None:
+    """None where they are not known, or wrong, of which another check tells."""
+    try:
+        read = load_objects if seen.policies_from_cluster else load
+        return None if seen.policies is None else read(seen.policies).policies
+    except InvalidDocuments:
+        return None
+
+
+def _rejections(seen: Seen, found: Json, policies: PolicySet) -> Iterator[str]:
+    namespace = found["metadata"]["namespace"]
+    whole = {"apiVersion": "apps/v1", "kind": "DaemonSet", **found}
+    for template in daemon_set(Object("the cluster", whole)):
+        labels = seen.namespaces[namespace]
+        user = names.DAEMON_SET_CONTROLLER
+        try:
+            pod = see(Arrival(template.pod(0), namespace, labels, user, seen.now))
+        except InvalidPod:
+            continue  # the API server makes none of it either
+        if pod is not None:
+            yield from rejections_if_held(pod, policies, Cluster())
+
+
+def _driver(found: Json) -> str:
+    """Of what the nodes have it is a driver; empty if of nothing that is known here."""
+    for volume in found["spec"]["template"]["spec"].get("volumes") or ():
+        path = str((volume.get("hostPath") or {}).get("path", ""))
+        for folder, what in _DRIVERS.items():
+            if path == folder or path.startswith((f"{folder}/", f"{folder}_")):
+                return what
+    return ""
