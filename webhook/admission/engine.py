@@ -14,7 +14,7 @@ from webhook.admission.decision import Audited, Decision
 from webhook.admission.excepted import of_ended, taking_part
 from webhook.admission.weighed import NOBODY, Part, Seen, Weighed
 from webhook.identity import identify
-from webhook.placement import capacity_request, patch, pod, provenance
+from webhook.placement import capacity_request, patch, pod, pod_size, provenance
 from webhook.placement.kueue import flavor_of
 from webhook.placement.merge import Surroundings, merge
 from webhook.policy import operating_system, subject
@@ -80,6 +80,8 @@ def weigh(
     own, arrival = seen.own, seen.arrival
     if seen.keeps:
         return Weighed("left-alone", own, seen.keeps)
+    if excess := pod_size.excess(own):
+        return Weighed("rejected", own, _reason([excess]))
     matched, aside = part
     positions = operating_system.same_system(matched, policies.systems, own)
     if matched and not positions:
@@ -103,8 +105,11 @@ def weigh(
     if audit and len(positions) > len(enforced):
         if_enforced = merge(policies.bundle(positions, flavor), own, requests, around)
         audited = _audited(arrival, own, policies, positions, merged, if_enforced)
-    if merged.rejections:
-        reason = _reason(merged.rejections)
+    rejections = merged.rejections
+    if not rejections and (excess := pod_size.excess(merged.placement)):
+        rejections = [f"as policies {', '.join(bundle.policies)} place it, {excess}"]
+    if rejections:
+        reason = _reason(rejections)
         return Weighed("rejected", own, reason, bundle, merged, audited, aside)
     result: Result = "unchanged" if merged.placement == own else "placed"
     return Weighed(result, merged.placement, "", bundle, merged, audited, aside)
