@@ -111,8 +111,13 @@ class Handler:
         uid = ""
         try:
             request = review.parse(body)
-            uid = request.uid
-            labels = await self._grounds.labels(request.namespace)
+            uid, namespace = request.uid, request.namespace
+            labels = self._grounds.namespaces.peek(namespace)
+            if labels is None:
+                # A review that was read takes many times its bytes, and many may wait.
+                del request
+                labels = await self._grounds.labels(namespace)
+                request = review.parse(body)
             return self._decide(request, labels, began)
         except (InvalidReview, InvalidPod) as error:
             _logger.warning("invalid review", extra={"uid": uid, "reason": _shortened(str(error))})
