@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from tests.bench import pods, reviews
@@ -36,6 +36,8 @@ _HEAD: Final = (
     f"POST {PATH} HTTP/1.1\r\nHost: {_NAME}\r\nContent-Type: application/json\r\n".encode()
 )
 _LARGE_BYTES: Final = 3_700_000
+# Creations a second: attackers, API server and load share the machine with the replica.
+_RATE: Final = 25.0
 # Longer than the server waits for an answer to be read; an end is not seen by who does not read.
 _DEAF_SECONDS: Final = 12.0
 # Seconds after which an attacker whose connection was closed comes back.
@@ -196,6 +198,7 @@ _ATTACKS: Final[dict[str, tuple[_Attack, int]]] = {
 def play(stage: Stage) -> Tally:
     """Each attack for its share of as many seconds as there are rounds."""
     tally = Tally()
+    stage = replace(stage, terms=replace(stage.terms, rate=_RATE))
     with served(stage, count=1) as place:
         [replica] = place.replicas
         target = _Target(
