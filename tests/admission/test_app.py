@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,6 +28,7 @@ from tests.admission.reviews import (
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.admission.body import MAX_BODY_BYTES
+from webhook.admission.review import PodRequest
 from webhook.errors import NotSynced
 from webhook.policy.policy_set import PolicySet
 from webhook.server.logs import JsonFormatter
@@ -530,3 +532,19 @@ def test_an_exception_that_has_ended_is_told_to_the_pods_author_and_does_nothing
     assert "exceptions" not in answer.response["auditAnnotations"]
     assert not lines
     assert webhook.counted("exceptions_applied", exception="anna", policy="spot-tolerated") == 0
+
+
+def test_a_review_that_waits_is_not_held_read() -> None:
+    """Read, it takes many times its bytes, and many may wait for a namespace that is not known."""
+    held: list[int] = []
+
+    class Asking(Asked):
+        async def labels(self, name: str) -> Mapping[str, str]:
+            gc.collect()
+            held.append(sum(isinstance(each, PodRequest) for each in gc.get_objects()))
+            return await super().labels(name)
+
+    answer = Webhook(policy_set(SPOT), namespaces=Asking({"ml-team": {}})).post(review())
+    assert answer.response["allowed"] is True
+    assert answer.patch
+    assert held == [0]

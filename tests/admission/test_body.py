@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from starlette.types import Message
 
-from webhook.admission.body import TooLarge, Unfinished, read
+from webhook.admission.body import InvalidLength, TooLarge, Unfinished, read
 
 
 def read_parts(parts: list[bytes], headers: dict[bytes, bytes] | None = None) -> tuple[bytes, int]:
@@ -33,7 +33,7 @@ def test_a_body_of_the_limit_is_read_whole(parts: list[bytes]) -> None:
 @pytest.mark.parametrize("parts", [[b"0123456789a"], [b"01234", b"56789", b"a"]])
 def test_a_body_over_the_limit_is_refused_whatever_its_header_says(parts: list[bytes]) -> None:
     """Without a length, and with one that is too small."""
-    for headers in ({}, {b"content-length": b"3"}, {b"content-length": b"many"}):
+    for headers in ({}, {b"content-length": b"3"}):
         with pytest.raises(TooLarge):
             read_parts(parts, headers)
 
@@ -46,6 +46,13 @@ def test_a_body_that_says_that_it_is_too_large_is_not_read() -> None:
 
     with pytest.raises(TooLarge):
         asyncio.run(read({"headers": [(b"content-length", b"11")]}, receive, most=10))
+
+
+@pytest.mark.parametrize("length", [b"many", b"+5", b"5_0", b"", b"0" * 5_000, b"9" * 20])
+def test_a_length_that_is_no_number_is_refused_unread(length: bytes) -> None:
+    """int() would take some of them, and raise another error of some others."""
+    with pytest.raises(InvalidLength):
+        read_parts([b"01234"], {b"content-length": length})
 
 
 def test_no_part_past_the_limit_is_read() -> None:

@@ -16,6 +16,7 @@ from webhook.admission.arrival import Arrival, Cluster
 from webhook.admission.audit import annotations_of
 from webhook.admission.decision import Decision
 from webhook.admission.engine import decide
+from webhook.placement.pod_size import MAX_ENTRIES
 
 Json = dict[str, Any]
 POOL = document(
@@ -209,3 +210,34 @@ def test_a_message_quotes_a_pods_word_and_never_repeats_it_whole() -> None:
     asked = answer(pod({"annotations": {names.CAPACITY: ",".join(["nothing=Allow"] * 10_000)}}))
     assert not asked.allowed
     assert len(asked.reason) < 2000
+
+
+def tolerations(count: int) -> list[Json]:
+    """So many, of different taints."""
+    return [{"key": f"k{at}", "operator": "Exists"} for at in range(count)]
+
+
+def test_a_pod_beyond_the_budget_is_rejected_whatever_the_policies_are(wording: Wording) -> None:
+    """Never let through unplaced; one that is left alone costs nothing, and stays so."""
+    large = pod(tolerations=tolerations(MAX_ENTRIES + 1))
+    decision = answer(large)
+    assert (decision.result, decision.patch) == ("rejected", ())
+    mentions(decision.reason, "spec.tolerations", str(MAX_ENTRIES + 1), f"at most {MAX_ENTRIES}")
+    wording(decision.reason)
+    owner = {"kind": "DaemonSet", "controller": True, "apiVersion": "apps/v1", "name": "d"}
+    assert answer(pod({"ownerReferences": [owner]}, **large["spec"])).result == "left-alone"
+
+
+def test_what_is_placed_is_within_the_budget_when_it_comes_back(wording: Wording) -> None:
+    """A pod that policies would take beyond it is rejected the first time, and not the second."""
+    more = document("PlacementPolicy", "more", {"overrides": {"tolerations": tolerations(2)}})
+    others = [{**each, "key": f"own-{each['key']}"} for each in tolerations(MAX_ENTRIES)]
+    decision = answer(pod(tolerations=others[: MAX_ENTRIES - 1]), more)
+    assert decision.result == "rejected"
+    mentions(decision.reason, "more", "spec.tolerations", str(MAX_ENTRIES + 1))
+    wording(decision.reason)
+    fits = answer(pod(tolerations=others[: MAX_ENTRIES - 2]), more)
+    assert fits.result == "placed"
+    assert fits.placement is not None
+    again = answer(pod(tolerations=fits.placement.tolerations), more)
+    assert again.result == "unchanged"

@@ -18,7 +18,7 @@ from tests.fuzz.mutations import Mutation, encoded, mutated, mutations
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.admission.decision import Decision
-from webhook.admission.foresee import Foresight
+from webhook.admission.foresee import MOST_ASKED, Foresight
 from webhook.admission.foreseen import Pods
 from webhook.admission.grounds import Grounds, NamespaceLabels
 from webhook.admission.handler import Reply
@@ -116,6 +116,14 @@ class Webhook:
     def post(self, body: bytes) -> Reply:
         """The reply to one POST."""
         return asyncio.run(self._handler.handle(body))
+
+    def post_all(self, bodies: Sequence[bytes]) -> list[Reply]:
+        """The replies to POSTs that come all at once."""
+
+        async def main() -> list[Reply]:
+            return await asyncio.gather(*map(self._handler.handle, bodies))
+
+        return asyncio.run(main())
 
     def told(self, new: Json, old: Json | None = None) -> list[str]:
         """The warnings for the creation of a workload, or for its change. It is always allowed."""
@@ -406,3 +414,22 @@ def test_a_body_that_is_no_review_has_no_answer() -> None:
         Webhook(policy_set()).post(reviewed(job(template())).replace(b'"object"', b'"x"')).status
         == 400
     )
+
+
+def test_a_few_workloads_are_looked_at_and_the_others_answered_without() -> None:
+    """Whoever reaches the port can post some; those that wait are not even read."""
+    asked: list[str] = []
+
+    class Waiting(Asked):
+        async def labels(self, name: str) -> Mapping[str, str]:
+            asked.append(name)
+            return await super().labels(name)
+
+    webhook = Webhook(policy_set(POOL), namespaces=Waiting({"ml-team": {}}), budget=60)
+    body = reviewed(job(template(**ELSEWHERE)))
+    replies = webhook.post_all([body] * (MOST_ASKED + 3) + [b"{"])
+    assert [each.result for each in replies].count("foreseen") == MOST_ASKED
+    assert [each.result for each in replies].count("unforeseen") == 3
+    assert replies[-1].status == 400
+    assert len(asked) == MOST_ASKED
+    assert webhook.post(body).result == "foreseen"

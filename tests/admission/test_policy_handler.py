@@ -13,10 +13,12 @@ import pytest
 
 from tests.admission.reviews import Answer, Json, call
 from tests.admission.test_app import logged
+from tests.eventually import eventually_async
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.admission.app import admission_app
-from webhook.admission.policy_handler import PolicyHandler
+from webhook.admission.handler import Reply
+from webhook.admission.policy_handler import MOST_BYTES, MOST_JUDGED, PolicyHandler
 from webhook.errors import ClusterError
 from webhook.kube.policy_objects import text_of
 from webhook.placement.nodes import Node
@@ -86,6 +88,9 @@ class World:
         self._live = objects if live is None else live
         self._watched = watched
         self.reads = 0
+        # Cleared, a read takes until it is set.
+        self.readable = asyncio.Event()
+        self.readable.set()
         self.nodes: list[Node] | None = None
         self.metrics = Metrics()
 
@@ -100,23 +105,32 @@ class World:
     async def live(self) -> Mapping[str, bytes]:
         """By reading all of it."""
         self.reads += 1
+        await self.readable.wait()
         if isinstance(self._live, TimeoutError):
             await asyncio.sleep(3600)
         if isinstance(self._live, Exception):
             raise self._live
         return texts(*self._live)
 
-    def post(self, body: Json | bytes) -> Answer:
-        """POST /validate."""
-        handler = PolicyHandler(
+    def handler(self, *, patience: float = 0.05, read_pause: float = 0.0) -> PolicyHandler:
+        """One that judges by this world."""
+        return PolicyHandler(
             resources=tuple(names.POLICY_RESOURCES.values()),
             objects=self,
             judge=Judge(),
             observer=self.metrics,
             nodes=lambda: self.nodes,
-            patience=0.05,
+            patience=patience,
+            read_pause=read_pause,
         )
-        app = admission_app({POLICIES_PATH: handler}, self.metrics)
+
+    def now(self, *objects: Json) -> None:
+        """From now on a read finds these."""
+        self._live = objects
+
+    def post(self, body: Json | bytes) -> Answer:
+        """POST /validate."""
+        app = admission_app({POLICIES_PATH: self.handler()}, self.metrics)
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         given = {"content-type": "application/json"}
         answer = call(app, "POST", POLICIES_PATH, [content], given)
@@ -193,6 +207,81 @@ def test_what_cannot_be_read_is_no_judgement(live: Exception, why: str) -> None:
     assert answer.headers["retry-after"] == "1"
     assert why in answer.body.decode()
     assert world.counted("unjudged") == 1
+
+
+def forged(number: int) -> bytes:
+    """A write that has to be read live: its class is not known."""
+    return json.dumps(review(wish(f"forged-{number}", of="none"))).encode()
+
+
+def test_all_that_ask_while_a_read_goes_on_share_the_next() -> None:
+    """The first read began before they asked, and may lack what was written just before."""
+
+    async def main() -> list[Reply]:
+        world.readable.clear()
+        handler = world.handler(patience=60)
+        posts = [asyncio.create_task(handler.handle(forged(0)))]
+        await eventually_async("the first read goes on", lambda: world.reads == 1)
+        posts += [asyncio.create_task(handler.handle(forged(number))) for number in range(1, 7)]
+        posts.append(asyncio.create_task(handler.handle(json.dumps(review(wish())).encode())))
+        # So that all of them have been judged by the watch, and ask.
+        await eventually_async("all ask", lambda: handler.waiting == 8)
+        world.now(SPOT)
+        world.readable.set()
+        return await asyncio.gather(*posts)
+
+    world = World()
+    *refused, allowed = asyncio.run(main())
+    assert world.reads == 2
+    assert all(orjson.loads(each.body)["response"]["allowed"] is False for each in refused)
+    assert orjson.loads(allowed.body)["response"]["allowed"] is True
+
+
+def test_reads_have_a_pace() -> None:
+    """However many writes are forged: here, one read an hour."""
+
+    async def main() -> list[int]:
+        handler = world.handler(read_pause=3600)
+        return [(await handler.handle(forged(number))).status for number in range(3)]
+
+    world = World()
+    assert asyncio.run(main()) == [200, 503, 503]
+    assert world.reads == 1
+
+
+def test_who_writes_one_more_than_are_judged_at_once_is_told_to_come_again() -> None:
+    """At once; and those that need no judgement pass."""
+
+    async def main() -> tuple[Reply, Reply]:
+        world.readable.clear()
+        handler = world.handler(patience=60)
+        posts = [
+            asyncio.create_task(handler.handle(forged(number))) for number in range(MOST_JUDGED)
+        ]
+        await eventually_async("all ask", lambda: handler.waiting == MOST_JUDGED)
+        beyond = await handler.handle(forged(99))
+        same = await handler.handle(json.dumps(review(SPOT, SPOT)).encode())
+        world.readable.set()
+        await asyncio.gather(*posts)
+        assert (await handler.handle(forged(100))).status == 200
+        return beyond, same
+
+    world = World()
+    beyond, same = asyncio.run(main())
+    assert (beyond.status, beyond.retry) == (503, True)
+    assert same.status == 200
+
+
+def test_an_object_that_is_too_large_is_refused_unread(wording: Wording) -> None:
+    """Its findings would take a thousand times its bytes; one that is stored can be deleted."""
+    large = wish(match={"namespaces": ["n" * 60] * 2_000})
+    world = World(SPOT)
+    response = world.post(review(large)).response
+    assert response["allowed"] is False
+    mentions(response["status"]["message"], f"at most {MOST_BYTES} are judged")
+    wording(response["status"]["message"])
+    assert world.post(review(None, large)).response["allowed"] is True
+    assert world.post(review(wish(), large)).response["allowed"] is True
 
 
 def test_a_write_that_says_nothing_new_passes_whatever_there_is() -> None:

@@ -130,7 +130,7 @@ def play(stage: Stage) -> Tally:
     options = ("--max-in-flight", str(_IN_FLIGHT))
     with served(stage, count=1, options=options) as place:
         [replica] = place.replicas
-        with place.loaded() as ledger, _watched(replica) as peak:
+        with place.loaded() as ledger, watched(replica) as peak:
             tally.measure(BEFORE, replica.memory())
             for _ in range(stage.rounds):
                 flood = _flood(place, replica)
@@ -206,7 +206,7 @@ def _throttled(replica: Replica) -> Iterator[None]:
 
 
 @contextmanager
-def _watched(replica: Replica) -> Iterator[list[float]]:
+def watched(replica: Replica) -> Iterator[list[float]]:
     """The replica's memory in MiB, ten times a second."""
     over = threading.Event()
     seen: list[float] = [replica.memory()]

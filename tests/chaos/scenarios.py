@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.chaos import killed, outage, overload, rolling, rotated, runs, steady, stopped
+from tests.chaos import attacked, killed, outage, overload, rolling, rotated, runs, steady, stopped
 from tests.chaos.stage import Scenario
 
 _PLAYED: Final = (
@@ -15,6 +15,7 @@ _PLAYED: Final = (
     outage.SCENARIO,
     runs.SCENARIO,
     overload.SCENARIO,
+    attacked.SCENARIO,
     steady.SCENARIO,
 )
 SCENARIOS: Final[dict[str, Scenario]] = {each.name: each for each in _PLAYED}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.chaos import killed, outage, overload, rolling, rotated, routed, stopped
+from tests.chaos import attacked, killed, outage, overload, rolling, rotated, routed, stopped
 from tests.chaos.conftest import PlayShort
 from tests.chaos.ledger import CREATIONS, FAILED
 
@@ -55,6 +55,13 @@ def test_under_five_times_its_load_a_replica_sheds_and_comes_back(play_short: Pl
     tally = play_short("overload")
     assert tally[overload.SHED] > 0
     assert tally[overload.DECIDED] > 0
+
+
+def test_under_attack_a_replica_answers_honest_reviews_and_is_ready(play_short: PlayShort) -> None:
+    """And it stays within the memory that its Deployment allows."""
+    tally = play_short("attacked")
+    assert tally[attacked.ATTACKS] > 0
+    assert tally[attacked.LOOKS] > 0
 
 
 def test_under_steady_load_nothing_grows(play_short: PlayShort) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +12,7 @@ import pytest
 import yaml
 
 from tests.admission.reviews import review
+from tests.admission.test_policy_handler import forged
 from tests.cli.served import Served, ask, pool_in, pool_policy, served
 from tests.cluster.manifests import LABELLED_SPOT
 from tests.cluster.rooms import metric
@@ -17,8 +20,10 @@ from tests.eventually import eventually
 from tests.policy.examples import EVERYTHING
 from tests.wording import mentions
 from webhook import names
+from webhook.admission.policy_handler import READ_PAUSE
 from webhook.policy.load import load
 from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.validating import POLICIES_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -200,6 +205,40 @@ def test_a_set_that_is_none_leaves_the_last_good_one(
             late.wait_ready()
             wait_for_set(late, pool_policy("a"))
         wait_for_set(server, pool_policy("a"))
+
+
+def lists(kubectl: Kubectl) -> float:
+    """How many times the API server was asked for all policies."""
+    found = (
+        line
+        for line in kubectl("get", "--raw", "/metrics").splitlines()
+        if line.startswith("apiserver_request_total{")
+        and f'resource="{names.PLACEMENT_POLICIES}"' in line
+        and 'verb="LIST"' in line
+    )
+    return sum(float(line.rpartition(" ")[2]) for line in found)
+
+
+def test_forged_reviews_of_policies_cost_the_api_server_few_reads(
+    plane: ControlPlane, kubectl: Kubectl, tmp_path: Path
+) -> None:
+    """One a second at most, whoever posts however many; each would else be one by itself."""
+    define(kubectl)
+    with serving(plane, tmp_path) as server:
+        server.wait_ready()
+        before, began = lists(kubectl), time.monotonic()
+
+        def post(number: int) -> int:
+            connection = server.connect()
+            headers = {"Content-Type": "application/json"}
+            connection.request("POST", POLICIES_PATH, forged(number), headers)
+            return connection.getresponse().status
+
+        with ThreadPoolExecutor(20) as posting:
+            statuses = set(posting.map(post, range(100)))
+        seconds = time.monotonic() - began
+        assert statuses <= {200, 503}
+        assert lists(kubectl) - before <= 2 + seconds / READ_PAUSE
 
 
 def test_a_cluster_without_the_definitions_is_waited_for_and_their_loss_is_survived(

@@ -85,13 +85,23 @@ def test_a_default_that_leaves_no_node_stands_back_and_the_next_one_is_tried() -
 
 
 def test_a_pod_with_more_terms_than_can_be_computed_is_refused_with_the_count() -> None:
-    """Only where something has to be ANDed into them."""
-    what = pod(*(one_of(zone=f"z{at}") for at in range(1100)))
-    wish = {"capacity": [{"class": "spot", "mode": "Constrain"}]}
+    """As it comes, it may have as many terms as are computed; what is ANDed multiplies them."""
+    what = pod(*(one_of(zone=f"z{at}") for at in range(600)))
+    wish = {"capacity": [{"class": "pool-b", "mode": "Constrain"}]}
     decision = decided(what, policy_set([policy(overrides=wish)]))
     assert not decision.allowed
-    assert "1100 terms, over 1024" in decision.reason
+    assert "1200 terms, over 1024" in decision.reason
     assert decided(what, policy_set([policy(overrides={"labels": {"a": "b"}})])).allowed
+
+
+def test_a_pod_whose_values_come_to_more_than_can_be_computed_is_refused() -> None:
+    """Before they are multiplied."""
+    names = [f"node-{at}" for at in range(40_000)]
+    term = {"matchExpressions": [{"key": "host", "operator": "In", "values": names}]}
+    wish = {"capacity": [{"class": "pool-b", "mode": "Constrain"}]}
+    decision = decided(pod(term), policy_set([policy(overrides=wish)]))
+    assert not decision.allowed
+    assert "values, over 65536" in decision.reason
 
 
 def test_a_default_with_which_there_would_be_too_many_terms_stands_back() -> None:

@@ -95,6 +95,32 @@ def test_match_fields_are_kept_through_a_conjunction() -> None:
     assert node_affinity.narrowed([by_name], [spot]) == [{**spot, **by_name}]
 
 
+@few
+@given(term_lists, term_lists)
+def test_many_terms_are_compared_as_few_are(terms: list[Term], condition: list[Term]) -> None:
+    """By sets instead of by pairs: the same is found."""
+    with pytest.MonkeyPatch.context() as patch:
+        expected = [node_affinity.implies(term, condition) for term in terms]
+        patch.setattr(node_affinity, "_FEW", 0)
+        assert node_affinity.implied(terms, condition) == expected
+        wide = [*condition, *(node_affinity.both(term, condition[0]) for term in terms)]
+        assert node_affinity.implied(wide, condition)[: len(condition)] == [True] * len(condition)
+
+
+def test_terms_that_are_equal_as_json_stand_once() -> None:
+    """The first of them, in whatever order its members are; the order of values counts."""
+    one: Term = {"matchExpressions": [{"key": "k", "operator": "In", "values": ["a", "b"]}]}
+    same: Term = {"matchExpressions": [{"values": ["a", "b"], "operator": "In", "key": "k"}]}
+    other: Term = {"matchExpressions": [{"key": "k", "operator": "In", "values": ["b", "a"]}]}
+    condition: Term = {"matchExpressions": [{"key": "l", "operator": "Exists"}]}
+    (there,) = condition["matchExpressions"]
+    assert node_affinity.narrowed([one, other, same, {}], [condition]) == [
+        {"matchExpressions": [*one["matchExpressions"], there]},
+        {"matchExpressions": [*other["matchExpressions"], there]},
+        {},
+    ]
+
+
 def test_a_conjunction_that_would_explode_is_refused() -> None:
     """Rather than computed: the pod's author chooses how many terms there are."""
     many: list[Term] = [

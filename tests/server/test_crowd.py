@@ -7,17 +7,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from webhook.server.crowd import DOOR_SECONDS, Crowd, Reason, Visit
+from webhook.server.crowd import DOOR_SECONDS, WRITE_SECONDS, Crowd, Reason, Visit
 
 
 class Door:
     """A crowd at a clock that the test sets, and the far ends of its connections."""
 
-    def __init__(self, limit: int, body_bytes: int = 100) -> None:
+    def __init__(self, limit: int, held_bytes: int = 100) -> None:
         self.now = 0.0
         self.ended: list[Reason] = []
         self.crowd = Crowd(
-            limit, body_bytes=body_bytes, clock=lambda: self.now, on_ended=self.ended.append
+            limit, held_bytes=held_bytes, clock=lambda: self.now, on_ended=self.ended.append
         )
         self._sockets: list[socket.socket] = []
         self._far: dict[Visit, socket.socket] = {}
@@ -173,3 +173,67 @@ def test_bodies_of_whole_requests_hold_too_much_until_they_are_answered(door: Do
     assert door.crowd.full()
     door.crowd.freed(busy)
     assert not door.crowd.full()
+
+
+def test_an_answer_has_a_time_to_be_read_however_it_trickles(door: Door) -> None:
+    """It begins with the first byte that is not written, and ends when all are."""
+    read, trickled = door.visit(answered=True), door.visit(answered=True)
+    for visit in (read, trickled):
+        door.crowd.left_unwritten(visit, 50)
+    door.now += WRITE_SECONDS - 1
+    door.crowd.left_unwritten(read, 0)
+    door.crowd.left_unwritten(trickled, 1)
+    door.now += 1
+    door.crowd.sweep()
+    assert door.ended == ["unread"]
+    assert door.closed(trickled)
+    assert not door.closed(read)
+
+
+def test_who_does_not_read_is_not_busy_and_makes_room(door: Door) -> None:
+    """Before those that were answered later."""
+    first, *_ = (door.visit(answered=True) for _ in range(3))
+    door.crowd.left_unwritten(first, 50)
+    assert door.crowd.busy == 0
+    door.visit(answered=True)
+    assert door.closed(first)
+
+
+def test_answers_that_are_not_read_count_as_bodies_do(door: Door) -> None:
+    """Beyond what all may hold, the longest to read goes."""
+    first, second, sender = door.visit(answered=True), door.visit(answered=True), door.visit()
+    door.crowd.left_unwritten(second, 60)
+    door.sends(sender, 30)
+    door.crowd.left_unwritten(first, 30)
+    assert door.ended == ["large"]
+    assert door.closed(first)
+    assert not door.crowd.full()
+    door.crowd.left_unwritten(second, 0)
+    door.sends(sender, 70)
+    assert door.ended == ["large"]
+
+
+def test_what_a_closed_connection_has_is_not_counted(door: Door) -> None:
+    """Its protocol may hear of the end only later."""
+    visit = door.visit()
+    door.crowd.end(visit, "pipelined")
+    door.sends(visit, 101)
+    door.crowd.left_unwritten(visit, 101)
+    assert not door.crowd.full()
+    assert door.ended == ["pipelined"]
+
+
+def test_a_refusal_is_counted_and_closes_nothing(door: Door) -> None:
+    """Its answer has to be written first."""
+    visit = door.visit()
+    door.crowd.refused()
+    assert door.ended == ["malformed"]
+    assert not door.closed(visit)
+
+
+def test_in_the_end_all_are_closed(door: Door) -> None:
+    """Uncounted: it is no fault of theirs."""
+    visits = [door.visit() for _ in range(3)]
+    door.crowd.end_all()
+    assert all(door.closed(each) for each in visits)
+    assert (door.crowd.connections, door.ended) == (0, [])

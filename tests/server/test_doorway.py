@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
+import inspect
 import itertools
 import os
 import socket
+import ssl
 from asyncio.selector_events import BaseSelectorEventLoop
+from asyncio.sslproto import SSLProtocol
 from contextlib import suppress
 from typing import Any
 
@@ -14,7 +18,8 @@ import pytest
 
 from tests.eventually import eventually
 from tests.server.serving import HOST, post, running
-from webhook.server.crowd import DOOR_SECONDS, Crowd
+from webhook.server.crowd import DOOR_SECONDS, Crowd, Visit
+from webhook.server.doorway import READ_BYTES, TlsProtocol
 
 
 @pytest.mark.parametrize(
@@ -53,6 +58,84 @@ def test_without_descriptors_the_longest_waiting_makes_room(
             with pytest.raises(BlockingIOError):
                 waiting.recv(1)
         waiting.close()
+
+
+@pytest.mark.parametrize("number", [errno.ECONNABORTED, errno.EPROTO, errno.EPERM])
+def test_an_error_of_one_connection_keeps_nobody_waiting(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only without descriptors or memory is accepting tried again later: here, an hour."""
+    accept = BaseSelectorEventLoop.sock_accept
+    errors = [number] * 200
+
+    async def failing(loop: BaseSelectorEventLoop, listening: socket.socket) -> Any:
+        if errors:
+            raise OSError(errors.pop(), "no connection")
+        return await accept(loop, listening)
+
+    monkeypatch.setattr(BaseSelectorEventLoop, "sock_accept", failing)
+    monkeypatch.setattr("webhook.server.doorway._PAUSE", 3600)
+    with running() as server:
+        connection = server.connect()
+        connection.timeout = 60
+        assert post(connection, b"served").read() == b"served"
+        connection.close()
+    assert not errors
+
+
+def test_a_listening_socket_that_is_broken_ends_the_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody would come in any more; tried again, it would keep the loop busy."""
+
+    async def broken(_loop: BaseSelectorEventLoop, _listening: socket.socket) -> Any:
+        raise OSError(errno.EBADF, "Bad file descriptor")
+
+    monkeypatch.setattr(BaseSelectorEventLoop, "sock_accept", broken)
+    with pytest.raises(ExceptionGroup) as caught, running():
+        pass
+    assert caught.group_contains(OSError, match="Bad file descriptor")
+
+
+def test_asyncios_own_tls_is_left_as_it_is() -> None:
+    """The client of the API server uses it as well: nothing is changed for the whole process."""
+    with running() as server:
+        connection = server.connect()
+        assert post(connection, b"served").read() == b"served"
+        assert SSLProtocol.max_size == 256 * 1024
+        connection.close()
+
+
+def test_the_names_of_asyncio_that_are_built_on_are_there() -> None:
+    """They are not asyncio's public ones: see decision 43."""
+    wanted = [
+        "loop",
+        "app_protocol",
+        "sslcontext",
+        "waiter",
+        "server_side",
+        "ssl_handshake_timeout",
+        "ssl_shutdown_timeout",
+    ]
+    moved = "asyncio.sslproto.SSLProtocol: {} has moved; TlsProtocol (doorway.py) builds on it"
+    there = list(inspect.signature(SSLProtocol).parameters)
+    assert there[:4] == wanted[:4], moved.format("the order of the first four arguments")
+    for name in wanted:
+        assert name in there, moved.format(f"the argument {name}")
+    for name in ("max_size", "get_buffer", "connection_made", "pause_writing", "resume_writing"):
+        assert hasattr(SSLProtocol, name), moved.format(name)
+
+    async def main() -> int:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        near, far = socket.socketpair()
+        with near, far:
+            handshaken = asyncio.get_running_loop().create_future()
+            tls = TlsProtocol(Visit(near, 0), asyncio.Protocol(), context, handshaken)
+            size = len(tls.get_buffer(-1))
+            tls.connection_lost(None)
+            return size
+
+    assert asyncio.run(main()) == READ_BYTES, moved.format("that max_size is the buffer's size")
 
 
 def test_a_client_that_speaks_no_tls_is_sent_away_and_counts_no_more() -> None:

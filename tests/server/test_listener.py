@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from email.utils import parsedate_to_datetime
 
 import pytest
 
@@ -62,6 +63,15 @@ def test_answers_are_not_held_back() -> None:
     assert asyncio.run(accepted()) == 1
 
 
+def test_the_kernel_keeps_little_of_an_answer_that_nobody_reads() -> None:
+    """It is memory of the pod, and grows to megabytes for each connection where it may."""
+    with bind(HOST, 0) as listening:
+        client = socket.create_connection((HOST, listening.getsockname()[1]))
+        accepted, _ = listening.accept()
+        with client, accepted:
+            assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) <= 256 * 1024
+
+
 def test_connections_wait_from_the_moment_of_binding() -> None:
     """A client that comes before the loop turns waits to be served, and is not refused."""
     with bind(HOST, 0) as listening:
@@ -81,6 +91,7 @@ def test_connections_are_kept_and_headers_tell_nothing_of_the_server() -> None:
             response = post(connection, b"%d" % number)
             assert response.read() == b"%d" % number
             assert response.headers["Server"] is None
+            assert parsedate_to_datetime(response.headers["Date"]).tzinfo
         assert connection.sock is not None
         connection.close()
 

@@ -94,6 +94,8 @@ class Endpoint:
             return problem(415, "unsupported", f"want application/json, not {seen!r}")
         try:
             content = await body.read(scope, receive)
+        except body.InvalidLength:
+            return problem(400, "invalid", "content-length: want a number of at most 19 digits")
         except body.TooLarge:
             limit = body.MAX_BODY_BYTES
             return problem(413, "too-large", f"the review has over {limit} bytes")

@@ -15,10 +15,16 @@ if TYPE_CHECKING:
 MAX_BODY_BYTES: Final = 6 * 1024 * 1024
 # Seconds. The API server waits for a webhook for 30 at the most: after that nobody wants to know.
 READ_SECONDS: Final = 30.0
+# Digits of a length in a header: above any that can be meant, and few enough for int().
+_MAX_DIGITS: Final = 19
 
 
 class TooLarge(Exception):
     """The body is over MAX_BODY_BYTES."""
+
+
+class InvalidLength(Exception):
+    """The content-length is not a number that can be meant."""
 
 
 class Unfinished(Exception):
@@ -32,27 +38,36 @@ class Unfinished(Exception):
 async def read(
     scope: Scope, receive: Receive, *, most: int = MAX_BODY_BYTES, seconds: float = READ_SECONDS
 ) -> bytes:
-    """The whole body. Raises TooLarge, before reading if the header says so, and Unfinished."""
+    """The whole body. Raises TooLarge, before reading if the header says so.
+
+    Raises InvalidLength and Unfinished as well.
+    """
     for name, value in scope["headers"]:
-        # int() would take "+5", "5_0" and spaces too: what matters is that none of it gets by.
-        if name == b"content-length" and value.isdigit() and int(value) > most:
+        if name == b"content-length" and _declared(value) > most:
             raise TooLarge
+    # Parts may be of one byte each: a list of them would take many times their size.
+    content = bytearray()
     try:
         async with asyncio.timeout(seconds):
             body, more = await _part(receive)
             if not more:
                 return _within(body, most)
-            parts = [body]
-            size = len(body)
+            content += body
             while more:
                 body, more = await _part(receive)
-                parts.append(body)
-                size += len(body)
-                if size > most:
+                content += body
+                if len(content) > most:
                     raise TooLarge
     except TimeoutError:
         raise Unfinished(gone=False) from None
-    return b"".join(parts)
+    return bytes(content)
+
+
+def _declared(value: bytes) -> int:
+    # int() would take "+5", "5_0" and spaces too, and raises for thousands of digits.
+    if not value.isdigit() or len(value) > _MAX_DIGITS:
+        raise InvalidLength
+    return int(value)
 
 
 async def _part(receive: Receive) -> tuple[bytes, bool]:

@@ -14,7 +14,7 @@ from webhook.admission.decision import Audited, Decision
 from webhook.admission.excepted import of_ended, taking_part
 from webhook.admission.weighed import NOBODY, Part, Seen, Weighed
 from webhook.identity import identify
-from webhook.placement import capacity_request, node_affinity, patch, pod, provenance
+from webhook.placement import capacity_request, node_affinity, patch, pod, pod_size, provenance
 from webhook.placement.kueue import flavor_of
 from webhook.placement.merge import Surroundings, merge
 from webhook.policy import operating_system, subject
@@ -91,6 +91,8 @@ def weigh(
     matched, aside = part
     if seen.keeps and not matched:
         return Weighed("left-alone", own, seen.keeps, aside=aside)
+    if excess := pod_size.excess(own):
+        return Weighed("rejected", own, _reason([excess]), aside=aside)
     positions = operating_system.same_system(matched, policies.systems, own)
     if matched and not positions:
         return Weighed("left-alone", own, _OTHER_SYSTEM, aside=aside)
@@ -117,8 +119,11 @@ def weigh(
         every = policies.bundle(positions, flavor, requirements_only=only)
         if_enforced = merge(every, own, requests, around)
         audited = _audited(arrival, own, policies, positions, merged, if_enforced)
-    if merged.rejections:
-        reason = _reason(merged.rejections)
+    rejections = merged.rejections
+    if not rejections and (excess := pod_size.excess(merged.placement)):
+        rejections = [f"as policies {', '.join(bundle.policies)} place it, {excess}"]
+    if rejections:
+        reason = _reason(rejections)
         return Weighed("rejected", own, reason, bundle, merged, audited, aside)
     result: Result = "unchanged" if merged.placement == own else "placed"
     return Weighed(result, merged.placement, "", bundle, merged, audited, aside)

@@ -41,6 +41,11 @@ MOST_TEMPLATES: Final = 32
 # Seconds in which one answer may be thought about, all waiting included. The API server waits for
 # two: whoever writes the workload waits with it.
 BUDGET: Final = 0.5
+# Looks that go on at one time, and reviews that are looked at or wait for it; a review beyond these
+# is answered without warnings. A workload that was read takes many times its bytes, so that those
+# that wait are read only then; and all of them are in flight, which pods need as well.
+_AT_ONCE: Final = 2
+MOST_ASKED: Final = 6
 # Not empty, as it would be offline: the pods will come from a controller, and what they say of
 # themselves is not believed.
 _CONTROLLER: Final = "system:fairlead:a-controller"
@@ -114,17 +119,31 @@ class Foresight:
         self._clock = clock
         self._budget = budget
         self._shapes: tuple[PolicySet, Shapes] | None = None
+        self._asked = 0
+        self._looks = asyncio.Semaphore(_AT_ONCE)
 
     async def handle(self, body: bytes) -> Reply:
         """The answer to the body of one POST. Raises nothing, and refuses nothing."""
+        self._asked += 1
         try:
-            workload = _read(body)
+            if self._asked > MOST_ASKED:
+                return await self._answer(body, look=False)
+            async with self._looks:
+                return await self._answer(body)
         except InvalidReview as error:
             # Without an uid there is no answer; the API server goes by its failurePolicy: Ignore.
             return problem(400, "invalid", str(error))
+        finally:
+            self._asked -= 1
+
+    async def _answer(self, body: bytes, *, look: bool = True) -> Reply:
+        """Raises InvalidReview."""
+        workload = _read(body)
         said: Sequence[str] = ()
         result = "foreseen"
         try:
+            if not look:
+                raise NotSynced(f"{MOST_ASKED} others are looked at")
             async with asyncio.timeout(self._budget):
                 said = await self._warnings(workload)
         except (NotSynced, InvalidPod, TimeoutError, RecursionError) as error:

@@ -113,11 +113,15 @@ class Handler:
         uid = ""
         try:
             request = review.parse(body)
-            uid = request.uid
-            seen = see(self._arrival(request, await self._grounds.labels(request.namespace)))
+            uid, namespace = request.uid, request.namespace
+            labels = self._grounds.namespaces.peek(namespace)
+            seen = None if labels is None else see(self._arrival(request, labels))
             if seen is None:
-                # The API server sends pods of runs alone: what is known of the namespace is old.
-                labels = await self._grounds.namespaces.live(request.namespace)
+                # The namespace is not known, or has changed: the API server sends pods of runs
+                # alone. A review that was read takes many times its bytes, and many may wait.
+                del request
+                labels = await self._grounds.namespaces.live(namespace)
+                request = review.parse(body)
                 seen = see(self._arrival(request, labels))
             return self._decide(request, seen, began)
         except (InvalidReview, InvalidPod) as error:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
@@ -14,7 +16,7 @@ from webhook.errors import ClusterError, InvalidReview, NotSynced
 from webhook.policy.written.write import Judgement, Write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from webhook.admission.policy_review import PolicyRequest
     from webhook.placement.nodes import Node
@@ -26,6 +28,15 @@ _logger = logging.getLogger(__name__)
 Outcome: TypeAlias = Literal["allowed", "warned", "refused", "unjudged"]
 # Seconds for reading all objects anew; the API server waits five for the whole answer.
 PATIENCE: Final = 3.0
+# Seconds from the beginning of one such read to that of the next. Who asks in between waits for
+# the next: one that began before the write may lack what was written just before it.
+READ_PAUSE: Final = 1.0
+# Writes that are judged at one time. Whoever reaches the port can post some, and each is in flight
+# until it is answered; pods must keep nearly all of that.
+MOST_JUDGED: Final = 8
+# Bytes of an object as the set has it. One that is wrong in each of its parts takes a second to
+# judge and a hundred times its bytes for each 20,000; the largest that ships has three thousand.
+MOST_BYTES: Final = 64 * 1024
 
 
 class Observer(Protocol):
@@ -51,11 +62,47 @@ class Objects(Protocol):
         """The same, read now. Raises ClusterError."""
 
 
+class _SharedReads:
+    """Reads that all share who ask before one begins: one at a time, and at a pace.
+
+    `pause` is the seconds from the beginning of one to that of the next; `patience` those that a
+    read may take.
+    """
+
+    def __init__(
+        self, read: Callable[[], Awaitable[Mapping[str, bytes]]], pause: float, patience: float
+    ) -> None:
+        self._read = read
+        self._pause = pause
+        self._patience = patience
+        self._turn = asyncio.Lock()
+        self._began = -math.inf
+        self._next: asyncio.Task[Mapping[str, bytes]] | None = None
+
+    async def read(self) -> Mapping[str, bytes]:
+        """What a read finds that begins after this call. Raises ClusterError and TimeoutError."""
+        if self._next is None:
+            self._next = asyncio.create_task(self._begin())
+            # If all who asked have gone, nobody else takes note of an error.
+            self._next.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return await asyncio.shield(self._next)
+
+    async def _begin(self) -> Mapping[str, bytes]:
+        loop = asyncio.get_running_loop()
+        async with self._turn:
+            await asyncio.sleep(self._began + self._pause - loop.time())
+            self._began = loop.time()
+            self._next = None
+            async with asyncio.timeout(self._patience):
+                return await self._read()
+
+
 class PolicyHandler:
     """Answers reviews of writes. `resources` are those that are judged.
 
     Judged by what the watch knows; but a watch lags behind, so nothing is refused before all has
-    been read anew. `nodes` gives the cluster's, None if they are not known.
+    been read anew. `nodes` gives the cluster's, None if they are not known. `patience` is in
+    seconds, and so is `read_pause`, from one read to the next.
     """
 
     def __init__(
@@ -68,9 +115,11 @@ class PolicyHandler:
         nodes: Callable[[], Sequence[Node] | None] = lambda: None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         patience: float = PATIENCE,
+        read_pause: float = READ_PAUSE,
     ) -> None:
         self._resources = frozenset(resources)
         self._objects = objects
+        self._reads = _SharedReads(objects.live, read_pause, patience)
         self._judge = judge
         self._observer = observer
         self._nodes = nodes
@@ -78,6 +127,13 @@ class PolicyHandler:
         self._patience = patience
         # The judge remembers, and is not for several threads.
         self._turn = asyncio.Lock()
+        self._judging = 0
+        self._waiting = 0
+
+    @property
+    def waiting(self) -> int:
+        """How many writes wait for a live read."""
+        return self._waiting
 
     async def handle(self, body: bytes) -> Reply:
         """The answer to the body of one POST. Raises nothing."""
@@ -85,7 +141,10 @@ class PolicyHandler:
         try:
             request = policy_review.parse(body, self._resources)
             uid = request.uid
-            return self._answer(request, await self._judgement(request))
+            write = self._write(request)
+            # An object that was read takes many times its bytes, and many may wait.
+            request = replace(request, old=None, new=None)
+            return self._answer(request, await self._judgement(write))
         except (InvalidReview, RecursionError) as error:
             reason = str(error) if isinstance(error, InvalidReview) else "nested too deeply"
             _logger.warning("invalid review of a policy", extra={"uid": uid, "reason": reason})
@@ -101,14 +160,31 @@ class PolicyHandler:
             _logger.exception("policy not judged", extra={"uid": uid})
             return problem(500, "error", f"an error of its own; its log has it under uid {uid}")
 
-    async def _judgement(self, request: PolicyRequest) -> Judgement:
-        write = Write(
-            f"{request.resource}/{request.name}",
-            self._text(request.resource, request.old),
-            self._text(request.resource, request.new),
-        )
+    def _write(self, request: PolicyRequest) -> Write:
+        old = self._text(request.resource, request.old)
+        # One that was stored before it could be judged must go, or be replaced.
+        known = old if old is None or len(old) <= MOST_BYTES else None
+        new = self._text(request.resource, request.new)
+        return Write(f"{request.resource}/{request.name}", known, new)
+
+    async def _judgement(self, write: Write) -> Judgement:
         if write.changes_nothing:
             return Judgement()
+        if write.new is not None and len(write.new) > MOST_BYTES:
+            return Judgement(
+                refusals=(
+                    f"the object has {len(write.new)} bytes; at most {MOST_BYTES} are judged",
+                )
+            )
+        if self._judging >= MOST_JUDGED:
+            raise NotSynced(f"{self._judging} writes of policies are being judged; try again")
+        self._judging += 1
+        try:
+            return await self._judge_write(write)
+        finally:
+            self._judging -= 1
+
+    async def _judge_write(self, write: Write) -> Judgement:
         known = self._objects.known()
         if known is not None:
             found = await self._look(known, write)
@@ -117,12 +193,15 @@ class PolicyHandler:
         return await self._look(await self._live(), write)
 
     async def _live(self) -> Mapping[str, bytes]:
+        self._waiting += 1
         try:
             async with asyncio.timeout(self._patience):
-                return await self._objects.live()
+                return await self._reads.read()
         except (ClusterError, TimeoutError) as error:
             why = str(error) or f"no answer within {self._patience:g} s"
             raise NotSynced(f"the policies that there are cannot be read: {why}") from error
+        finally:
+            self._waiting -= 1
 
     async def _look(self, objects: Mapping[str, bytes], write: Write) -> Judgement:
         nodes, now = self._nodes(), self._now()

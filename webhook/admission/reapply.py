@@ -16,7 +16,7 @@ import jsonpatch
 import orjson
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from webhook.admission.decision import Decision
     from webhook.placement.shapes import JsonObject
@@ -37,12 +37,20 @@ def warning(pod: JsonObject, decision: Decision) -> str:
     said = list(_files(metadata))
     if not said:
         return ""
-    # Rare enough for a patch that is applied as a whole: nobody applies pods by the hundred.
-    after = jsonpatch.apply_patch(copy.deepcopy(pod), copy.deepcopy(list(decision.patch)))["spec"]
+    operations = [each for each in decision.patch if each["path"].startswith("/spec/")]
+    # The rest of the spec is as long as its author likes, and stays as it is.
+    touched = {each["path"].split("/")[2] for each in operations}
+    before = _only(pod["spec"], touched)
+    patch = copy.deepcopy(operations)
+    after = jsonpatch.apply_patch({"spec": copy.deepcopy(before)}, patch)["spec"]
     for spec in said:
-        for field in _changed(spec, pod["spec"], after):
+        for field in _changed(_only(spec, touched), before, after):
             return f"applying this pod again will fail: a policy changed spec.{field}; recreate it"
     return ""
+
+
+def _only(spec: JsonObject, fields: Collection[str]) -> JsonObject:
+    return {key: value for key, value in spec.items() if key in fields}
 
 
 def _files(metadata: JsonObject) -> Iterator[JsonObject]:

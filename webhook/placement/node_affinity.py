@@ -7,13 +7,14 @@ an empty list.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.errors import FairleadError
 from webhook.placement import label_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
     from webhook.placement.shapes import Requirement, Term
 
@@ -22,11 +23,16 @@ if TYPE_CHECKING:
 # more than a handful of its own is far from usual.
 MAX_TERMS = 1024
 MAX_REQUIREMENTS = 16_384
+# Eight times the names of the nodes of the largest cluster that Kubernetes is made for (5,000), and
+# room: a pod may name each of them beside a class of eight shapes.
+MAX_VALUES = 65_536
+# Pairs of terms that are compared without preparing anything: nearly every pod has fewer.
+_FEW: Final = 64
 
 
 class TooManyTerms(FairleadError):
     """A conjunction of required node affinity would have more than MAX_TERMS terms, or more than
-    MAX_REQUIREMENTS requirements in all of them."""
+    MAX_REQUIREMENTS requirements or MAX_VALUES values in all of them."""
 
     def __init__(self, count: int, what: str, limit: int) -> None:
         super().__init__(f"required node affinity would come to {count} {what}, over {limit}")
@@ -46,6 +52,18 @@ def _check_size(
     requirements += _requirements(condition) * len(multiplied)
     if requirements > MAX_REQUIREMENTS:
         raise TooManyTerms(requirements, "requirements", MAX_REQUIREMENTS)
+    values = _values(kept) + _values(multiplied) * len(condition)
+    values += _values(condition) * len(multiplied)
+    if values > MAX_VALUES:
+        raise TooManyTerms(values, "values", MAX_VALUES)
+
+
+def _values(terms: Sequence[Term]) -> int:
+    return sum(
+        len(requirement.get("values") or ())
+        for term in terms
+        for requirement in term.get("matchExpressions") or ()
+    )
 
 
 def _requirements(terms: Sequence[Term]) -> int:
@@ -93,6 +111,44 @@ def implies(term: Term, condition: Sequence[Term]) -> bool:
     return any(contains(term, part) for part in condition)
 
 
+def implied(terms: Sequence[Term], condition: Sequence[Term]) -> list[bool]:
+    """Of each term, whether it implies the condition."""
+    if len(terms) * len(condition) <= _FEW:
+        return [implies(term, condition) for term in terms]
+    # Each part is looked for where its rarest requirement is: all pairs would take a second.
+    parts = [_set_of(part) for part in condition]
+    if not all(parts):
+        return [True] * len(terms)
+    counted = Counter(requirement for part in parts for requirement in part)
+    by_rarest: dict[Hashable, list[frozenset[Hashable]]] = {}
+    for part in parts:
+        by_rarest.setdefault(min(part, key=counted.__getitem__), []).append(part)
+    return [
+        any(part <= whole for each in whole for part in by_rarest.get(each, ()))
+        for whole in map(_set_of, terms)
+    ]
+
+
+def _set_of(term: Term) -> frozenset[Hashable]:
+    """The term's requirements, such that those are equal which are equal as JSON."""
+    expressions = ((False, _hashable(each)) for each in term.get("matchExpressions") or ())
+    fields = ((True, _hashable(each)) for each in term.get("matchFields") or ())
+    return frozenset((*expressions, *fields))
+
+
+def _hashable(value: Any) -> Hashable:
+    if isinstance(value, dict):
+        return frozenset((key, _hashable(member)) for key, member in value.items())
+    if isinstance(value, list):
+        # Mostly of a requirement's values, which are strings.
+        whole = tuple(value)
+        return (
+            whole if all(each.__class__ is str for each in whole) else tuple(map(_hashable, whole))
+        )
+    scalar: Hashable = value
+    return scalar
+
+
 def narrowed(terms: Sequence[Term], condition: Sequence[Term]) -> list[Term]:
     """`terms` AND `condition`, by the cross product of their terms.
 
@@ -103,15 +159,27 @@ def narrowed(terms: Sequence[Term], condition: Sequence[Term]) -> list[Term]:
     """
     # Before each is looked at, which costs as much.
     _check_size(terms)
-    stays = [is_empty(term) or implies(term, condition) for term in terms]
+    stays = [
+        is_empty(term) or implying
+        for term, implying in zip(terms, implied(terms, condition), strict=True)
+    ]
     kept = [term for term, as_it_is in zip(terms, stays, strict=True) if as_it_is]
     multiplied = [term for term, as_it_is in zip(terms, stays, strict=True) if not as_it_is]
     _check_size(kept, multiplied, condition)
     result: list[Term] = []
     for term, as_it_is in zip(terms, stays, strict=True):
-        products: list[Term] = [term] if as_it_is else [both(term, part) for part in condition]
-        result.extend(product for product in products if product not in result)
-    return result
+        result.extend([term] if as_it_is else (both(term, part) for part in condition))
+    return _different(result)
+
+
+def _different(terms: list[Term]) -> list[Term]:
+    """The terms in their order, and of those that are equal the first."""
+    if len(terms) ** 2 <= _FEW:
+        return [term for at, term in enumerate(terms) if term not in terms[:at]]
+    found: dict[Hashable, Term] = {}
+    for term in terms:
+        found.setdefault(_hashable(term), term)
+    return list(found.values())
 
 
 def conjunction(conditions: Iterable[Sequence[Term]]) -> list[Term] | None:

@@ -79,7 +79,7 @@ def holds(wish: Wish, final: PodPlacement) -> bool:
 
 def _required(terms: Sequence[Term], final: PodPlacement) -> bool:
     own = [term for term in final.required or () if not node_affinity.is_empty(term)]
-    return bool(own) and all(node_affinity.implies(term, terms) for term in own)
+    return bool(own) and all(node_affinity.implied(own, terms))
 
 
 def _capacity(wish: CapacityWish, final: PodPlacement) -> bool:

@@ -1,4 +1,4 @@
-"""Who is connected: how many at most, who has taken too long, and who goes when it is full."""
+"""The connections of a listener: limits of their number, their time and their memory."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Final, Literal, NoReturn, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Reason: TypeAlias = Literal["slow", "late", "crowded", "large"]
+Reason: TypeAlias = Literal["slow", "late", "crowded", "large", "unread", "pipelined", "malformed"]
 
-# Bytes of all bodies that are being read or decided on. A review has some ten thousand.
-BODY_BYTES: Final = 64 * 1024 * 1024
+# Bytes of all bodies that are being read or decided on, and of all answers that are not written
+# yet. A review has some ten thousand.
+HELD_BYTES: Final = 64 * 1024 * 1024
+# Seconds for an answer to be written. The API server waits for 30 altogether, and reads at once.
+WRITE_SECONDS: Final = 10.0
 # Seconds that a connection waits at the door for its handshake to begin. The API server waits for 3
 # altogether, as the manifests have it: of those that waited half of it the answer still comes in
 # time, and what is done for the others is lost.
@@ -29,30 +32,49 @@ class Visit:
 
     since: when its present wait began: at the door, for a handshake, a request, or the rest of one.
     deadline: until when that wait may last.
+    write_deadline: until when its answer has to be written; infinite if nothing waits for that.
     answered: whether it was ever given an answer.
-    busy: whether a whole request has come that is not answered yet: it is never closed then.
+    busy: whether a whole request has come that is not answered yet: it is not closed for room then.
     reading: whether a request has begun to come that is not whole yet.
     body: how many bytes of its request's body there are.
+    unwritten: how many bytes of its answer the peer has not taken yet.
+    transport: the connection itself, below TLS; None before it is let in.
+    on_writable: called with False when the peer takes no more bytes, with True when it takes more.
     """
 
-    __slots__ = ("_socket", "answered", "body", "busy", "deadline", "reading", "since", "transport")
+    __slots__ = (
+        "_socket",
+        "answered",
+        "body",
+        "busy",
+        "deadline",
+        "on_writable",
+        "reading",
+        "since",
+        "transport",
+        "unwritten",
+        "write_deadline",
+    )
 
     def __init__(self, connection: socket.socket, now: float) -> None:
         self._socket = connection
         self.since = now
         self.deadline = math.inf
+        self.write_deadline = math.inf
         self.answered = False
         self.busy = False
         self.reading = False
         self.body = 0
+        self.unwritten = 0
         self.transport: asyncio.Transport | None = None
+        self.on_writable: Callable[[bool], None] = lambda _writable: None
 
     def end(self) -> None:
         """Close the connection, whatever it is at, without a goodbye."""
         if self.transport:
             self.transport.abort()
         else:
-            # In the middle of a handshake: whoever makes it sees the end of the stream.
+            # At the door: whoever lets it in sees the end of the stream.
             with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
 
@@ -70,17 +92,17 @@ class Crowd:
         self,
         limit: int,
         *,
-        body_bytes: int = BODY_BYTES,
+        held_bytes: int = HELD_BYTES,
         clock: Callable[[], float] = time.monotonic,
         on_ended: Callable[[Reason], None] = lambda _reason: None,
     ) -> None:
         self._limit = limit
-        self._body_bytes = body_bytes
+        self._held_bytes = held_bytes
         self._clock = clock
         self._on_ended = on_ended
         self._visits: set[Visit] = set()
         self._busy = 0
-        self._body = 0
+        self._held = 0
 
     @property
     def connections(self) -> int:
@@ -111,7 +133,7 @@ class Crowd:
             return False
         now = self._clock()
         if now - visit.since > DOOR_SECONDS:
-            self._end(visit, "late")
+            self.end(visit, "late")
             return False
         visit.since = now
         return True
@@ -121,13 +143,14 @@ class Crowd:
         waiting = [visit for visit in self._visits if not visit.busy]
         if not waiting:
             return False
-        self._end(min(waiting, key=lambda visit: (visit.answered, visit.since)), "crowded")
+        self.end(min(waiting, key=lambda visit: (visit.answered, visit.since)), "crowded")
         return True
 
     def gone(self, visit: Visit) -> None:
         """Count a connection out; said again, it changes nothing."""
         self._visits.discard(visit)
         self.freed(visit)
+        self._hold(visit, 0)
         self.mark(visit, busy=False)
 
     def mark(self, visit: Visit, *, busy: bool) -> None:
@@ -136,29 +159,44 @@ class Crowd:
         visit.busy = busy
 
     def took(self, visit: Visit, count: int) -> None:
-        """Count bytes of a body. Beyond what all may hold, the longest to send theirs goes."""
+        """Count bytes of a body."""
+        if visit not in self._visits:
+            return
         visit.body += count
-        self._body += count
-        while self._body > self._body_bytes:
-            senders = [each for each in self._visits if each.reading and each.body]
-            if not senders:
-                return
-            self._end(min(senders, key=lambda each: each.since), "large")
+        self._held += count
+        self._make_memory()
 
     def freed(self, visit: Visit) -> None:
         """The visit's body is not held any more."""
-        self._body -= visit.body
+        self._held -= visit.body
         visit.body = 0
 
+    def left_unwritten(self, visit: Visit, count: int) -> None:
+        """Note how many bytes of the visit's answer are not written yet.
+
+        From the first of them until there are none the time for writing passes.
+        """
+        if visit not in self._visits:
+            return
+        if not count:
+            visit.write_deadline = math.inf
+        elif not visit.unwritten:
+            visit.write_deadline = self._clock() + WRITE_SECONDS
+        self._hold(visit, count)
+        self._make_memory()
+
     def full(self) -> bool:
-        """Whether bodies hold so much that no more requests should be taken."""
-        return self._body > self._body_bytes
+        """Whether bodies and answers hold so much that no more requests should be taken."""
+        return self._held > self._held_bytes
 
     def sweep(self) -> None:
         """Close the connections whose deadline is over."""
         now = self._clock()
-        for visit in [visit for visit in self._visits if visit.deadline <= now]:
-            self._end(visit, "slow")
+        for visit in list(self._visits):
+            if visit.write_deadline <= now:
+                self.end(visit, "unread")
+            elif visit.deadline <= now:
+                self.end(visit, "slow")
 
     async def run(self) -> NoReturn:
         """Sweep all the time, until cancelled."""
@@ -166,8 +204,33 @@ class Crowd:
             await asyncio.sleep(SWEEP)
             self.sweep()
 
-    def _end(self, visit: Visit, reason: Reason) -> None:
-        # At once, for its end takes a turn of the loop or two, and room is wanted now.
+    def end(self, visit: Visit, reason: Reason) -> None:
+        """Close a connection at once, and count why."""
+        # Its own end takes a turn of the loop or two, and room is wanted now.
         self.gone(visit)
         visit.end()
         self._on_ended(reason)
+
+    def end_all(self) -> None:
+        """Close what is left when the process goes."""
+        for visit in list(self._visits):
+            self.gone(visit)
+            visit.end()
+
+    def refused(self) -> None:
+        """Count a connection that is closed after the refusal of what came over it."""
+        self._on_ended("malformed")
+
+    def _hold(self, visit: Visit, unwritten: int) -> None:
+        self._held += unwritten - visit.unwritten
+        visit.unwritten = unwritten
+
+    def _make_memory(self) -> None:
+        """Beyond what all may hold, the longest to send a body or to read an answer goes."""
+        while self._held > self._held_bytes:
+            holders = [
+                each for each in self._visits if each.unwritten or (each.reading and each.body)
+            ]
+            if not holders:
+                return
+            self.end(min(holders, key=lambda each: each.since), "large")

@@ -1,4 +1,4 @@
-"""Lets connections in: accepts them, has a crowd count them, and makes the TLS handshakes."""
+"""Accepts connections, has a crowd count them, and makes the TLS handshakes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import errno
 import logging
 from asyncio.sslproto import SSLProtocol
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn, cast
 
 if TYPE_CHECKING:
     import socket
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 
-HANDSHAKE_SECONDS: Final = 10.0
+HANDSHAKE_SECONDS: Final = 10
 # A peer that does not say goodbye has its connection closed all the same.
-_GOODBYE_SECONDS: Final = 5.0
-# What asyncio keeps for each TLS connection to read into. A record has 16 KiB, and its own 256 KiB
+_GOODBYE_SECONDS: Final = 5
+# What is kept for each TLS connection to read into. A record has 16 KiB, and asyncio's 256 KiB
 # would make a thousand connections 300 MB instead of 60.
-_READ_BYTES: Final = 32 * 1024
+READ_BYTES: Final = 32 * 1024
 # How many are accepted, and with how many a handshake begins, in one turn of the loop. A rush at
 # the door must not keep those waiting who are in, whose requests a turn may have hundreds of; nor
 # the other way round. Handshakes are few at a time, so that each is over soon.
@@ -31,6 +31,52 @@ _BEGUN: Final = 4
 # Without descriptors or memory for another connection, accepting is tried again so much later.
 _SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _PAUSE: Final = 0.1
+# Errors of the listening socket itself: no connection comes any more. All others are those of one
+# connection that broke before it was accepted (accept(2), Linux).
+_BROKEN: Final = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK})
+
+
+class TlsProtocol(SSLProtocol):
+    """asyncio's TLS for one visit, with a smaller buffer; tells the visit when the peer reads.
+
+    Used through the seam of every protocol: handed to the loop, for a connection without TLS.
+    `handshaken` is done when `protocol` is connected, or has the error of the handshake.
+    """
+
+    max_size = READ_BYTES
+
+    def __init__(
+        self,
+        visit: Visit,
+        protocol: asyncio.Protocol,
+        context: ssl.SSLContext,
+        handshaken: asyncio.Future[None],
+    ) -> None:
+        super().__init__(
+            handshaken.get_loop(),
+            protocol,
+            context,
+            handshaken,
+            server_side=True,
+            ssl_handshake_timeout=HANDSHAKE_SECONDS,
+            ssl_shutdown_timeout=_GOODBYE_SECONDS,
+        )
+        self._visit = visit
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin the handshake."""
+        self._visit.transport = cast("asyncio.Transport", transport)
+        super().connection_made(transport)
+
+    def pause_writing(self) -> None:
+        """Keep what is written from now on; called when the peer takes no more."""
+        super().pause_writing()
+        self._visit.on_writable(False)
+
+    def resume_writing(self) -> None:
+        """Write on; called when the peer has taken all."""
+        super().resume_writing()
+        self._visit.on_writable(True)
 
 
 class Doorway:
@@ -53,8 +99,6 @@ class Doorway:
         self._tls = tls
         self._waiting: asyncio.Queue[tuple[Visit, socket.socket]] = asyncio.Queue()
         self._arriving: set[asyncio.Task[None]] = set()
-        if tls:
-            SSLProtocol.max_size = _READ_BYTES
 
     async def run(self) -> None:
         """Let in until cancelled; who is at the door or in a handshake then is sent away."""
@@ -71,22 +115,23 @@ class Doorway:
 
     async def _accept(self) -> NoReturn:
         loop = asyncio.get_running_loop()
-        accepted = 0
+        tried = 0
         while True:
+            tried += 1
+            if tried % _ACCEPTED == 0:
+                # To accept does not wait while somebody is at the door: let the loop turn.
+                await asyncio.sleep(0)
             try:
                 connection, _ = await loop.sock_accept(self._listening)
             except OSError as error:
-                _logger.warning("cannot accept", extra={"error": str(error)})
-                # Other errors are of one connection, that broke before it was accepted.
+                if error.errno in _BROKEN:
+                    raise
                 if error.errno in _SHORTAGES:
+                    _logger.warning("cannot accept", extra={"error": str(error)})
                     self._crowd.make_room()
-                await asyncio.sleep(_PAUSE)
+                    await asyncio.sleep(_PAUSE)
                 continue
             self._queue(connection)
-            accepted += 1
-            if accepted % _ACCEPTED == 0:
-                # To accept does not wait while somebody is at the door: let the loop turn.
-                await asyncio.sleep(0)
 
     def _queue(self, connection: socket.socket) -> None:
         if visit := self._crowd.admit(connection):
@@ -117,19 +162,24 @@ class Doorway:
     async def _arrive(
         self, connection: socket.socket, visit: Visit, loop: asyncio.AbstractEventLoop
     ) -> None:
+        handshaken = loop.create_future()
+        protocol = self._protocol(visit)
+        outer: asyncio.BaseProtocol = protocol
+        if self._tls:
+            outer = TlsProtocol(visit, protocol, self._tls, handshaken)
+        else:
+            handshaken.set_result(None)
+        transport: asyncio.BaseTransport | None = None
         arrived = False
         try:
-            await loop.connect_accepted_socket(
-                lambda: self._protocol(visit),
-                connection,
-                ssl=self._tls,
-                ssl_handshake_timeout=HANDSHAKE_SECONDS if self._tls else None,
-                ssl_shutdown_timeout=_GOODBYE_SECONDS if self._tls else None,
-            )
-            arrived = True
+            transport, _ = await loop.connect_accepted_socket(lambda: outer, connection)
+            await handshaken
+            arrived = not transport.is_closing()
         except OSError as error:
             # Clients that are refused, go away, or take too long: nothing of ours is wrong.
             _logger.debug("no handshake", extra={"error": str(error)})
         finally:
             if not arrived:
                 self._crowd.gone(visit)
+                if transport:
+                    cast("asyncio.Transport", transport).abort()

@@ -6,17 +6,19 @@ import asyncio
 import contextlib
 import logging
 import socket
-from typing import TYPE_CHECKING, Any, Final
+from email.utils import formatdate
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import uvicorn
+from uvicorn.server import ServerState
 
 from webhook.errors import ServingError
 from webhook.server.crowd import Crowd
 from webhook.server.doorway import Doorway
-from webhook.server.protocol import KEEP_ALIVE_SECONDS, BoundedProtocol
+from webhook.server.protocol import BoundedProtocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Sequence
+    from collections.abc import Callable, Coroutine, Sequence
 
     from starlette.types import ASGIApp
 
@@ -30,6 +32,9 @@ _logger = logging.getLogger(__name__)
 # Connections that wait to be accepted while the loop is busy: tenths of a second at most. The
 # kernel has those beyond try again after a second.
 BACKLOG: Final = 256
+# Bytes that the kernel takes of an answer before its peer reads it; it doubles them. It counts as
+# memory of the pod, and by itself grows to 4 MiB a connection. An answer has some ten thousand.
+_SEND_BYTES: Final = 64 * 1024
 # Connections to the plain port: a kubelet's, and those of whoever scrapes.
 _PLAIN_CONNECTIONS: Final = 100
 # An answer that is written still has to leave; a peer that does not say goodbye may not hold us.
@@ -63,6 +68,8 @@ def _listen(host: str, port: int) -> socket.socket:
     where = socket.socket(family, kind, socket.IPPROTO_TCP)
     try:
         where.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Connections have what their listening socket has.
+        where.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BYTES)
         if family == socket.AF_INET6:
             where.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, not every)
         where.bind(address)
@@ -96,11 +103,11 @@ async def serve(
     Both sockets are closed in the end.
     Returns False if the drain was cut short.
     """
-    servers = (
-        (_Server(_config(app, tls), finish_seconds, crowd, callers), https),
-        (_plain_server(health), plain),
+    ports = (
+        _Port(app, https, crowd, finish_seconds, tls, callers),
+        _plain_port(health, plain),
     )
-    return await _run(servers, drain, background)
+    return await _run(ports, (https, plain), drain, background)
 
 
 async def serve_plain(
@@ -111,31 +118,34 @@ async def serve_plain(
     background: Sequence[Callable[[], Coroutine[Any, Any, object]]] = (),
 ) -> bool:
     """Serve `health` alone, beside a process's real work in the background: see serve."""
-    return await _run(((_plain_server(health), plain),), drain, background)
+    return await _run((_plain_port(health, plain),), (plain,), drain, background)
 
 
 async def _run(
-    servers: Sequence[tuple[_Server, socket.socket]],
+    ports: Sequence[_Port],
+    sockets: Sequence[socket.socket],
     drain: Drain,
     background: Sequence[Callable[[], Coroutine[Any, Any, object]]],
 ) -> bool:
-    with contextlib.ExitStack() as sockets:
-        for _, where in servers:
-            sockets.enter_context(contextlib.closing(where))
+    with contextlib.ExitStack() as open_sockets:
+        for where in sockets:
+            open_sockets.enter_context(contextlib.closing(where))
         async with asyncio.TaskGroup() as group:
             others: list[asyncio.Task[object]] = [
                 group.create_task(start()) for start in background
             ]
-            running = [
-                group.create_task(server.serve(sockets=[where])) for server, where in servers
-            ]
+            running = [group.create_task(port.serve()) for port in ports]
             await drain.grace_over()
-            for (server, _), task in zip(servers, running, strict=True):
-                server.should_exit = True
+            for port, task in zip(ports, running, strict=True):
+                port.leave()
                 await _ended(task, drain)
             for other in others:
                 other.cancel()
     return not drain.cut_short
+
+
+def _plain_port(health: ASGIApp, where: socket.socket) -> _Port:
+    return _Port(health, where, Crowd(_PLAIN_CONNECTIONS), _GOODBYE_SECONDS)
 
 
 async def _ended(task: asyncio.Task[None], drain: Drain) -> None:
@@ -146,98 +156,87 @@ async def _ended(task: asyncio.Task[None], drain: Drain) -> None:
         task.cancel()
 
 
-def _plain_server(health: ASGIApp) -> _Server:
-    return _Server(_config(health, None), _GOODBYE_SECONDS, Crowd(_PLAIN_CONNECTIONS))
+class _Port:
+    """A listening socket and the connections that came by it: each speaks uvicorn's HTTP.
 
-
-def _config(app: ASGIApp, tls: ServerTls | None) -> uvicorn.Config:
-    return uvicorn.Config(
-        app,
-        ws="none",
-        lifespan="off",
-        interface="asgi3",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        ssl_context_factory=tls.context_factory if tls else None,
-    )
-
-
-class _Server(uvicorn.Server):
-    """A uvicorn server that leaves the signals alone, lets connections in by a doorway of ours,
-    and takes its leave as serve() says."""
+    Of uvicorn only the protocol is used, not its server, which takes the signals, accepts without
+    a limit, and leaves in another way than serve() says.
+    """
 
     def __init__(
         self,
-        config: uvicorn.Config,
-        finish_seconds: float,
+        app: ASGIApp,
+        where: socket.socket,
         crowd: Crowd,
+        finish_seconds: float,
+        tls: ServerTls | None = None,
         callers: Callers | None = None,
     ) -> None:
-        super().__init__(config)
-        self._finish_seconds = finish_seconds
+        self._where = where
         self._crowd = crowd
+        self._finish_seconds = finish_seconds
         self._callers = callers
-        self._doors: list[asyncio.Task[None]] = []
+        self._config = uvicorn.Config(
+            app,
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            # Its timer does nothing but hold on to a connection that is gone.
+            timeout_keep_alive=0,
+        )
+        self._config.load()
+        self._state = ServerState()
+        self._doorway = Doorway(where, crowd, self._protocol, tls.context if tls else None)
+        self._leaving = asyncio.Event()
 
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
+    def leave(self) -> None:
+        """Have serve() come to its end."""
+        self._leaving.set()
 
-    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve until told to exit, or cancelled."""
-        try:
-            await super().serve(sockets)
-        finally:
-            for door in self._doors:
-                door.cancel()
-        for door in self._doors:
-            with contextlib.suppress(asyncio.CancelledError):
-                await door
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Open the doors."""
-        for where in sockets or ():
-            doorway = Doorway(where, self._crowd, self._protocol, self.config.ssl)
-            door = asyncio.create_task(doorway.run())
-            door.add_done_callback(self._shut)
-            self._doors.append(door)
-        self.started = True
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take no more connections, close the idle ones, finish what is in flight."""
-        for door in self._doors:
-            door.cancel()
-        # Before its socket is closed, or the loop would go on to watch it.
-        await asyncio.wait(self._doors)
-        for where in sockets or ():
-            where.close()
-        for connection in list(self.server_state.connections):
-            connection.shutdown()
-        if not await _emptied(self.server_state.tasks, self._finish_seconds):
-            _logger.error("requests cut off", extra={"requests": len(self.server_state.tasks)})
-            for task in self.server_state.tasks:
+    async def serve(self) -> None:
+        """Serve until told to leave, or cancelled. Raises what ends the doorway, which is a bug."""
+        async with asyncio.TaskGroup() as group:
+            background = [
+                group.create_task(self._doorway.run()),
+                group.create_task(self._keep_date()),
+            ]
+            await self._leaving.wait()
+            for task in background:
                 task.cancel()
-        if not await _emptied(self.server_state.connections, _GOODBYE_SECONDS):
-            for connection in self.server_state.connections:
-                connection.transport.abort()
+        # Only now, or the loop would go on to watch it.
+        self._where.close()
+        await self._finish()
+
+    async def _keep_date(self) -> NoReturn:
+        while True:
+            date = formatdate(usegmt=True).encode()
+            self._state.default_headers = [(b"date", date)]
+            await asyncio.sleep(1)
+
+    async def _finish(self) -> None:
+        """Close the idle connections, finish what is in flight."""
+        for connection in list(self._state.connections):
+            connection.shutdown()
+        if not await _emptied(self._state.tasks, self._finish_seconds):
+            _logger.error("requests cut off", extra={"requests": len(self._state.tasks)})
+            for task in self._state.tasks:
+                task.cancel()
+        if not await _emptied(self._state.connections, _GOODBYE_SECONDS):
+            self._crowd.end_all()
 
     def _protocol(self, visit: Visit) -> BoundedProtocol:
         loop = asyncio.get_running_loop()
         return BoundedProtocol(
-            self.config,
-            self.server_state,
+            self._config,
+            self._state,
             loop,
             crowd=self._crowd,
             visit=visit,
             callers=self._callers,
         )
-
-    def _shut(self, _door: asyncio.Task[None]) -> None:
-        # Nobody comes in any more, be it by a bug: then the process has to go.
-        self.should_exit = True
 
 
 async def _emptied(waited_for: set[Any], seconds: float) -> bool:

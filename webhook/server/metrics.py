@@ -51,7 +51,8 @@ class Metrics(PolicyMetrics):
         self._connections_ended = Counter(
             "fairlead_connections_ended",
             "Connections closed by us: slow, late (waited too long for a handshake), crowded (too"
-            " many), large (too much in bodies).",
+            " many), large (too much in bodies and answers), unread (its answer was not read),"
+            " pipelined (a request before the answer to another), malformed (not HTTP/1.1).",
             ["reason"],
             registry=self.registry,
         )

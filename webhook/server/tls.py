@@ -18,7 +18,6 @@ from webhook.server.readiness import Condition
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import uvicorn
     from cryptography import x509
 
 # Forward secrecy and authenticated encryption; the names below are TLS 1.2's, 1.3 has no others.
@@ -36,7 +35,7 @@ class ServedCertificate:
 class ServerTls:
     """Holds the certificate that new handshakes get; connections that stand keep theirs.
 
-    uvicorn gets one outer context for good. It has no certificate: at each handshake it hands
+    The listener gets one outer context for good. It has no certificate: at each handshake it hands
     over to the context of the current pair, which was built and checked before it became that.
     (Loading a pair that does not match into a live context breaks every later handshake.)
 
@@ -107,10 +106,9 @@ class ServerTls:
             self._clients = clients
         return len(found)
 
-    def context_factory(
-        self, _config: uvicorn.Config, _default: Callable[[], ssl.SSLContext]
-    ) -> ssl.SSLContext:
-        """Return the outer context: what uvicorn's `ssl_context_factory` wants."""
+    @property
+    def context(self) -> ssl.SSLContext:
+        """The outer context: what connections are accepted with."""
         return self._outer
 
     def condition(self) -> Condition:
