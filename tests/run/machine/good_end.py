@@ -90,7 +90,7 @@ def _backoffs(server: Server, run: RunThing) -> Iterator[float]:
         if (run.spec.get("framework"), name) in AFTER:
             continue
         for entry in role.get("recovering", ()):
-            at = seconds(entry["since"]) + min(360.0, 10.0 * 2 ** (entry["failures"] - 1))
+            at = seconds(entry["since"]) + entry["waitMilliseconds"] / 1000
             for index in indexes(entry["indexes"]) - indexes(role.get("succeededIndexes", "")):
                 pod = server.pods.get(f"{run.name}-{name}-{index}")
                 if pod is None or (pod.uid in role.get("countedUIDs", ()) and pod.going is None):
