@@ -164,7 +164,8 @@ class Observed:
         found = (self.nodes or {}).get(pod.node) if pod.node else None
         if found and found.shut_down and found.name not in self.nodes_read:
             found = found._replace(shut_down=False)
-        if found is None or not (found.created and pod.running_since):
+        # As texts first: of thousands of pods hardly one is older than its node.
+        if found is None or not pod.running_since or found.created <= pod.running_since:
             return found
         if (read(found.created) - read(pod.running_since)).total_seconds() > _SKEW:
             # Clouds use the names of nodes again: this pod's own node is gone.
