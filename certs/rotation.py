@@ -64,6 +64,8 @@ class Observed:
     replicas: the serial number of the leaf that each replica in service presents; None if it
         could not be asked.
     renew_authority, renew_leaf: somebody asked for it.
+    unchanged: how long whoever looks has seen authority and serving Secret as they are, by a clock
+        that nobody sets. Times in them may be by the clock of another leader.
     """
 
     authority: Authority | None
@@ -72,6 +74,7 @@ class Observed:
     replicas: tuple[int | None, ...] = ()
     renew_authority: bool = False
     renew_leaf: bool = False
+    unchanged: timedelta = timedelta.max
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +133,7 @@ def step(observed: Observed, now: datetime, terms: Terms) -> Step:
         if observed.serving and not same(observed.serving.bundle, bundle):
             return KeepServing(observed.serving.trusting(bundle), "the bundle has changed")
     if authority.staged:
-        return _promote(authority, authority.staged, now, terms)
+        return _promote(authority, authority.staged, observed, now, terms)
     if authority.retiring:
         return _retire(authority, observed, now, terms)
     return Wait(_next_renewal(observed, authority), "nothing is due")
@@ -192,7 +195,9 @@ def _issued(signing: Pair, bundle: bytes, now: datetime, terms: Terms) -> Servin
     return Serving(leaf, bundle)
 
 
-def _promote(authority: Authority, staged: Pair, now: datetime, terms: Terms) -> Step:
+def _promote(
+    authority: Authority, staged: Pair, observed: Observed, now: datetime, terms: Terms
+) -> Step:
     """The staged authority signs from now on, once no client can be without it."""
     before = authority.retiring
     if authority.signing:
@@ -206,7 +211,7 @@ def _promote(authority: Authority, staged: Pair, now: datetime, terms: Terms) ->
         return KeepAuthority(
             replace(authority, published_since=now), "the staged authority is published"
         )
-    settled = authority.published_since + terms.settle
+    settled = _settled(authority.published_since, observed, now, terms)
     if now < settled:
         return Wait(settled, "every client has to see the staged authority")
     return KeepAuthority(promoted, "every client knows the staged authority")
@@ -220,7 +225,7 @@ def _retire(authority: Authority, observed: Observed, now: datetime, terms: Term
         return Wait(now + LOOK_AGAIN, "there is no leaf")
     leaf = observed.serving.leaf.check()
     # A replica that starts just now may have read the leaf before, and not serve yet.
-    settled = _issued_at(leaf) + terms.settle
+    settled = _settled(_issued_at(leaf), observed, now, terms)
     if now < settled:
         return Wait(settled, "every replica has to see the new leaf")
     behind = sum(serial != leaf.serial_number for serial in observed.replicas)
@@ -228,6 +233,12 @@ def _retire(authority: Authority, observed: Observed, now: datetime, terms: Term
         of = len(observed.replicas)
         return Wait(now + LOOK_AGAIN, f"{behind} of {of} replicas do not serve the new leaf yet")
     return KeepAuthority(replace(authority, retiring=()), "every replica serves the new leaf")
+
+
+def _settled(written: datetime, observed: Observed, now: datetime, terms: Terms) -> datetime:
+    """When what was written has settled: by the clock that wrote it, and by ours."""
+    left = terms.settle - min(observed.unchanged, terms.settle)
+    return max(written + terms.settle, now + left)
 
 
 def _next_renewal(observed: Observed, authority: Authority) -> datetime:

@@ -33,3 +33,6 @@ CREATION_DELAYS: Final = Delays(first=1.0, longest=60.0)
 REWRITE_DELAYS: Final = Delays(first=1.0, longest=60.0)
 # A write of a certificate met another writer's.
 CONFLICT_DELAYS: Final = Delays(first=0.1, longest=30.0)
+# A failure of a run's replica is not charged for so long, while a lost node may be its cause:
+# kube-controller-manager calls a silent node Unknown after 50 s (--node-monitor-grace-period).
+INCIDENT_WINDOW: Final = 90.0

@@ -139,6 +139,11 @@ OS_LABEL: Final = "kubernetes.io/os"
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 TAINT_NOT_READY: Final = "node.kubernetes.io/not-ready"
 TAINT_UNREACHABLE: Final = "node.kubernetes.io/unreachable"
+# Set by the cloud's node controller while the machine is off, and taken away once it is ready
+# (k8s.io/cloud-provider, controllers/nodelifecycle).
+TAINT_SHUTDOWN: Final = "node.cloudprovider.kubernetes.io/shutdown"
+# Set by an administrator who knows that the machine is off: PodGC then force-deletes its pods.
+TAINT_OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 
 # Kueue's own: labels, an annotation and scheduling gates of pods. The podset is on what it has
 # admitted; the gate of its topology is the one that such a pod may still have. A Job or whatever it

@@ -265,3 +265,19 @@ def test_what_a_clock_that_ran_ahead_has_made_is_made_anew(wording: Wording) -> 
     _, reasons, wait = run(staged, BEGIN + timedelta(hours=2))
     name_in_turn(reasons, ["staged authority", "published"])
     assert wait.until == BEGIN + timedelta(hours=2) + SETTLE
+
+
+@pytest.mark.parametrize("ahead", [timedelta(minutes=10), timedelta(0)])
+def test_what_was_published_has_not_settled_before_whoever_looks_has_seen_it_so_long(
+    ahead: timedelta,
+) -> None:
+    """When it was published was noted by the clock of another leader."""
+    staged, _, _ = run(replace(steady(), renew_authority=True))
+    now = BEGIN + SETTLE + ahead
+    for unchanged in (timedelta(0), SETTLE - SECOND):
+        wait = step(replace(staged, unchanged=unchanged), now, TERMS)
+        assert isinstance(wait, Wait)
+        assert wait.until == now + SETTLE - unchanged
+    assert isinstance(step(replace(staged, unchanged=SETTLE), now, TERMS), KeepAuthority)
+    switched_now = replace(served(switched()), unchanged=timedelta(0))
+    assert isinstance(step(switched_now, BEGIN + 5 * SETTLE + ahead, TERMS), Wait)

@@ -58,7 +58,11 @@ def test_without_an_api_server_it_waits_says_so_and_stops_when_told(
     assert status == 503
     conditions = document["conditions"]
     caches = {"runs", "pods", "services", "configmaps", "deployments"}
-    assert set(conditions) == {*caches, "leader", "policy-status"}
+    # Runs go on without these: they are never a reason to be not ready.
+    beside = {"nodes", "capacityclasses"}
+    assert set(conditions) == {*caches, *beside, "leader", "policy-status"}
+    assert all(conditions[each]["ready"] for each in beside)
+    assert all("not listed yet" in conditions[each]["reason"] for each in beside)
     assert "not listed yet" in conditions["pods"]["reason"]
     assert conditions["leader"]["ready"]
     assert conditions["policy-status"]["ready"]
@@ -72,14 +76,14 @@ def test_without_an_api_server_it_waits_says_so_and_stops_when_told(
     assert process.wait() == 0
 
 
-def test_a_controller_of_one_namespace_writes_no_status_of_policies(kubeconfig: Path) -> None:
-    """Policies are the whole cluster's, and two that count would count twice."""
+def test_a_controller_of_one_namespace_sees_nothing_of_the_cluster(kubeconfig: Path) -> None:
+    """Two that count what policies match would count twice, and a Role allows no look at nodes."""
     options = ["--kubeconfig", str(kubeconfig), "--host", "127.0.0.1", "--health-port", "0"]
     more = ["--namespace", "lab", "--no-leader-election"]
     with subprocess.Popen([*COMMAND, *options, *more], stderr=subprocess.PIPE, text=True) as one:
         conditions = readiness(int(str(started(one)["health_port"])))[1]["conditions"]
         one.kill()
-    assert "policy-status" not in conditions
+    assert not {"policy-status", "nodes", "capacityclasses"} & set(conditions)
 
 
 def test_a_holder_must_give_up_before_another_may_begin() -> None:

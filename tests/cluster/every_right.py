@@ -79,6 +79,12 @@ def large(room: Room) -> None:
     run.until("its Service is open", opened)
 
 
+def astray(room: Room) -> None:
+    """A run whose pod is bound to a node that there never was is told so after a live read."""
+    run = play(room, "astray", environment={"nodeName": "nowhere"})
+    run.until("its node is gone", lambda: run.condition("Ready").get("reason") == "NodeGone")
+
+
 def statuses(room: Room) -> None:
     """A class, a policy and an exception are told that they are accepted.
 
@@ -118,5 +124,6 @@ EVERY_RIGHT: Mapping[str, Callable[[Room], None]] = {
     "message-passing": message_passing,
     "notebooks": notebooks,
     "large": large,
+    "astray": astray,
     "statuses": statuses,
 }

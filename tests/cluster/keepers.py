@@ -187,6 +187,7 @@ class Site:
             self.terms,
             CertificateMetrics(CollectorRegistry()),
             clock=lambda: self.now,
+            steady_clock=lambda: self.now.timestamp(),
         )
 
     async def _ask(self, address: Address) -> int | None:

@@ -21,8 +21,8 @@ CONTAINER: Json = {"name": "main", "image": "example.invalid/none"}
 TEMPLATE: Json = {"spec": {"containers": [CONTAINER]}}
 # Options of controllers that tests start.
 ALONE = ("--no-leader-election",)
-# The first restart waits 10 s by default.
-SOON = ("--restart-backoff-first", "0.5")
+# The first restart after a failure waits 10 s by default, and its charge up to 90.
+SOON = ("--restart-backoff-first", "0.5", "--incident-window", "0")
 
 
 class StartInRoom(Protocol):

@@ -170,11 +170,8 @@ def test_two_that_both_believe_to_lead_still_make_every_replica_once(
 ) -> None:
     """The API server gives a name once, and takes a status only upon the version that was read."""
     scene = play(bare_room, "twice", framework="pytorch", replicas=HUNDRED, backoffLimit=9)
-    # With a delay of 0.5 s one pod too many was created once in twenty runs on a busy machine. Why
-    # is not known yet.
-    usual = ("--restart-backoff-first", "10")
     for name in ("one", "two"):
-        start_in_room(name, *ALONE, *usual)
+        start_in_room(name, *ALONE)
     scene.until_whole(100)
     assert created(bare_room, scene) == 100
     for index in range(5):
@@ -183,6 +180,33 @@ def test_two_that_both_believe_to_lead_still_make_every_replica_once(
     scene.until_whole(100)
     assert scene.role("worker")["failed"] == 5
     assert created(bare_room, scene) == 105, history(bare_room, scene)
+
+
+def test_kwok_takes_no_pod_that_has_the_name_of_an_earlier_one(
+    bare_room: Room, start_in_room: StartInRoom
+) -> None:
+    """However late it hears of the earlier one's deletion; a kubelet goes by the uid."""
+    start_in_room("prompt", *ALONE)
+    scene = play(bare_room, "late", framework="jax", replicas={"worker": {}})
+    before = scene.until_running("worker-0")["worker-0"]["metadata"]["uid"]
+
+    def uid() -> str:
+        pod = scene.pods().get("worker-0", {})
+        found: str = pod.get("metadata", {}).get("uid", "")
+        return found
+
+    kwok = bare_room.plane.pids["kwok"]
+    os.kill(kwok, signal.SIGSTOP)
+    try:
+        scene.ends("worker-0", 1)
+        scene.until("it is made anew", lambda: uid() not in ("", before))
+        after = uid()
+    finally:
+        os.kill(kwok, signal.SIGCONT)
+    scene.until_whole(1)
+    scene.ends("worker-0", 0)
+    assert scene.until_phase("Succeeded")["restarts"] == 1
+    assert uid() == after
 
 
 def test_a_leader_that_is_told_to_stop_gives_the_lease_back(
@@ -279,9 +303,8 @@ def test_what_happened_while_history_was_compacted_is_found_by_new_lists(own_roo
     compact(plane)
     restart_api_server(plane)
     os.kill(controller.pid, signal.SIGCONT)
-    scene.until("all are counted", lambda: scene.role("worker").get("disruptions") == 30)
+    scene.until("all are counted", lambda: scene.role("worker").get("restarts") == 31)
     scene.until_whole(100)
-    role = scene.role("worker")
-    assert (role["disruptions"], role["failed"]) == (30, 1)
+    assert scene.role("worker")["restarts"] == 31
     assert len(uids | {pod["metadata"]["uid"] for pod in scene.pods().values()}) == 131
     assert metric(controller.health_port, "fairlead_lists_total", resource="pods") > lists

@@ -69,6 +69,17 @@ def test_an_exit_of_1_is_permanent_under_exit_code(run_room: Room) -> None:
     scene.until("the other worker is gone", lambda: set(scene.pods()) == {"worker-0"})
 
 
+def test_an_exit_code_of_the_runs_choice_is_a_disruption(run_room: Room) -> None:
+    """Its program was told to go, and has saved its state: no budget of failures is touched."""
+    scene = play(run_room, "saves", backoffLimit=0, disruptionExitCodes=[85])
+    before = scene.until_running("master-0")["master-0"]
+    scene.ends("master-0", 85)
+    scene.until_replaced("master-0", before)
+    status = scene.until_phase("Running")
+    assert (scene.role("master")["failed"], status["disruptions"]) == (0, 1)
+    assert status["lastFailure"]["reason"] == "DisruptionExitCode"
+
+
 def test_a_pod_that_is_evicted_through_the_api_is_a_disruption(scene: Scene) -> None:
     """It counts against no backoffLimit, and its replica starts again."""
     before = scene.pods()["worker-0"]

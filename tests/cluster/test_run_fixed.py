@@ -80,6 +80,7 @@ CHANGES: dict[str, tuple[Json, Any]] = {
     "restartScope": (TENSORFLOW, "Run"),
     "backoffLimit": (TENSORFLOW, 6),
     "disruptionLimit": (TENSORFLOW, 11),
+    "disruptionExitCodes": (TENSORFLOW, [85]),
     "activeDeadlineSeconds": (TENSORFLOW, 5),
     "cleanPodPolicy": (TENSORFLOW, "None"),
     "ports": (NOTEBOOK, [{"port": 80}]),

@@ -78,6 +78,41 @@ def raw_pod(
     }
 
 
+def raw_node(
+    name: str,
+    *,
+    ready: str = "True",
+    uid: str = "",
+    version: int = 9,
+    shut_down: bool = False,
+    labels: Mapping[str, str] | None = None,
+) -> Json:
+    """A node; while it is not ready, it is so since a moment that is always the same."""
+    taints = [{"key": names.TAINT_SHUTDOWN, "effect": "NoSchedule"}] if shut_down else []
+    since = "2026-11-21T20:00:00Z"
+    return {
+        "metadata": {
+            "name": name,
+            "uid": uid or f"uid-{name}",
+            "resourceVersion": str(version),
+            "creationTimestamp": "2026-11-21T08:00:00Z",
+            "labels": dict(labels or {}),
+        },
+        "spec": {"taints": taints},
+        "status": {
+            "conditions": [
+                {"type": "MemoryPressure", "status": "False"},
+                {
+                    "type": "Ready",
+                    "status": ready,
+                    "lastTransitionTime": since,
+                    "lastHeartbeatTime": "2026-11-21T20:14:00Z",
+                },
+            ]
+        },
+    }
+
+
 def refused(status: int | None, reason: str = "", words: str = "") -> ClusterError:
     """What the client raises."""
     return ClusterError(

@@ -26,6 +26,7 @@ from webhook.run.actions import (
     DeleteDeployment,
     DeletePod,
     DeleteRun,
+    ForceDeletePod,
     ScaleDeployment,
 )
 from webhook.run.observed import Observed, OwnedDeployment
@@ -175,6 +176,16 @@ def test_deletions_go_side_by_side_and_a_pod_that_is_gone_is_no_trouble() -> Non
     assert stage.counted.all == {"deleted": 30}
 
 
+def test_a_pod_whose_machine_is_off_is_deleted_without_its_kubelet() -> None:
+    """Its kubelet would never say that the pod has ended."""
+    stage = Stage()
+    stage.api.answers["delete", "mnist-worker-0"] = raw_pod(0)
+    stage.do(ForceDeletePod("mnist-worker-0", "uid-0"))
+    [options] = stage.api.bodies
+    assert (options["gracePeriodSeconds"], options["preconditions"]) == (0, {"uid": "uid-0"})
+    assert stage.counted.all == {"deleted": 1}
+
+
 def test_a_deployment_is_made_scaled_and_deleted() -> None:
     """It has the run's name."""
     stage = Stage()
@@ -184,7 +195,7 @@ def test_a_deployment_is_made_scaled_and_deleted() -> None:
     stage.do(CreateService(), CreateDeployment(), ScaleDeployment(0), DeleteDeployment(), **spec)
     verbs = [verb for verb, name in stage.api.calls if name == "mnist"]
     assert verbs == ["create", "create", "patch", "delete"]
-    assert stage.api.bodies[2] == {"spec": {"replicas": 0}}
+    assert stage.api.bodies[2] == {"metadata": {"uid": "d"}, "spec": {"replicas": 0}}
     assert stage.api.bodies[3]["preconditions"] == {"uid": "d"}
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from tests.controller.runs import UID, raw_pod, stored_run
+from tests.controller.runs import UID, raw_node, raw_pod, stored_run
 from webhook.controller import feed as module
 from webhook.controller.feed import Feed
 from webhook.controller.known import Known
@@ -146,5 +146,38 @@ def test_who_does_not_lead_adds_nothing() -> None:
         stage.feed.end()
         stage.known.runs.put("lab/mnist", stored_run())
         assert stage.queue.depth == 0
+
+    play(act)
+
+
+def test_a_node_that_changes_is_a_reason_to_look_at_the_runs_that_have_pods_there() -> None:
+    """A heartbeat is none, and nor is another node."""
+
+    async def act(stage: Stage) -> None:
+        stage.known.runs.put("lab/mnist", stored_run())
+        raw = {**raw_pod(0), "spec": {"nodeName": "spot-0"}}
+        stage.known.pods.put("lab/mnist-worker-0", seen.pod(raw))
+        nodes = stage.known.nodes.cache
+        for name in ("spot-0", "spot-1"):
+            nodes.put(name, nodes.keep(raw_node(name)))
+        stage.feed.begin(stage.queue)
+        await stage.taken()
+
+        def heard(name: str, **changes: Any) -> None:
+            stage.now += 100
+            nodes.put(name, nodes.keep(raw_node(name, **changes)))
+
+        heard("spot-0")
+        heard("spot-1", ready="Unknown")
+        assert await stage.taken() == []
+        heard("spot-0", ready="Unknown")
+        assert await stage.taken() == ["lab/mnist"]
+        stage.now += 100
+        nodes.put("spot-0", None)
+        assert await stage.taken() == ["lab/mnist"]
+        stage.known.pods.put("lab/mnist-worker-0", None)
+        await stage.taken()
+        heard("spot-0")
+        assert await stage.taken() == []
 
     play(act)

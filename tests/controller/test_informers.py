@@ -35,6 +35,15 @@ def test_runs_are_watched_whole_and_else_only_what_is_marked_as_ours() -> None:
     assert queries == {resource: {} if resource == "runs" else ours for resource in LISTS}
 
 
+def test_nodes_and_classes_are_watched_beside_where_that_is_allowed() -> None:
+    """In a namespace alone nobody has the right to; nothing waits for them."""
+    beside = Informers(Api().client, Known()).beside
+    assert [each.resource for each in beside] == ["nodes", "capacityclasses"]
+    assert Informers(Api().client, Known(), "lab", nodes=False).beside == ()
+    of_all = Informers(Api().client, Known(), "lab").beside
+    assert not any("/namespaces/" in each.path for each in of_all)
+
+
 def test_one_namespace_is_watched_by_its_own_paths() -> None:
     """For that a Role is enough."""
     informers = Informers(Api().client, Known(), "lab")

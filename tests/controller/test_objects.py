@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.controller.runs import UID, Api, Json, raw_pod, raw_run, refused, run
+from tests.controller.runs import UID, Api, Json, raw_node, raw_pod, raw_run, refused, run
 from webhook import names
 from webhook.controller.known import Known
 from webhook.controller.objects import ONE_BY_ONE, POD, RUN, Objects
@@ -183,7 +183,52 @@ def test_a_service_that_was_opened_is_known_to_be_open_at_once() -> None:
     services.replace({"lab/mnist": services.keep(closed)}, "1")  # type: ignore[dict-item]
     assert stage.known.observed("lab", UID).service_closed
     stage.api.answers["patch", "mnist"] = raw
-    asyncio.run(stage.objects.open_service(run()))
-    assert stage.api.bodies == [{"spec": {"selector": {names.CLOSED: None}}}]
+    asyncio.run(stage.objects.open_service(run(), "uid-0"))
+    selector = {"selector": {names.CLOSED: None}}
+    assert stage.api.bodies == [{"metadata": {"uid": "uid-0"}, "spec": selector}]
     assert stage.known.observed("lab", UID).service
     assert not stage.known.observed("lab", UID).service_closed
+
+
+IMMUTABLE = 'metadata.uid: Invalid value: "uid-0": field is immutable'
+
+
+@pytest.mark.parametrize(("status", "words"), [(422, IMMUTABLE), (404, "not found")])
+def test_an_object_that_was_made_anew_under_the_name_is_not_changed(
+    status: int, words: str
+) -> None:
+    """It is another, perhaps another owner's; the watch tells of it."""
+    stage = Stage()
+    stage.api.answers["patch", "mnist"] = refused(status, "Invalid", words)
+    asyncio.run(stage.objects.open_service(run(), "uid-0"))
+    asyncio.run(stage.objects.scale(run(), "uid-0", 0))
+    assert stage.api.named("patch") == ["mnist", "mnist"]
+
+
+def test_a_change_that_is_refused_for_another_reason_is_an_error() -> None:
+    """It is told, and tried again."""
+    stage = Stage()
+    stage.api.answers["patch", "mnist"] = refused(422, "Invalid", "spec.replicas: must be positive")
+    with pytest.raises(ClusterError):
+        asyncio.run(stage.objects.scale(run(), "uid-0", -1))
+
+
+def test_nodes_are_read_live_and_what_is_read_is_known() -> None:
+    """One that is not there is gone, and is not asked for again."""
+    stage = Stage()
+    nodes = stage.known.nodes
+    nodes.cache.replace({}, "1")
+    stage.api.answers["get", "spot-0"] = raw_node("spot-0", ready="Unknown", shut_down=True)
+    read = asyncio.run(stage.objects.read_nodes(["spot-0", "spot-1"]))
+    assert (read["spot-0"].trouble, read["spot-1"].trouble) == ("NodeShutdown", "NodeGone")
+    known = nodes.health(["spot-0", "spot-1", "spot-2"])
+    assert known is not None
+    assert known == read
+
+
+def test_a_live_read_of_a_node_that_fails_is_no_proof() -> None:
+    """Neither that it is gone, nor that it is shut down."""
+    stage = Stage()
+    stage.api.answers["get", "spot-0"] = refused(500)
+    with pytest.raises(ClusterError):
+        asyncio.run(stage.objects.read_nodes(["spot-0"]))

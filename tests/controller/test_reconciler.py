@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
 import pytest
 
-from tests.controller.runs import UID, Api, Json, raw_pod, raw_run, refused
+from tests.controller.runs import UID, Api, Json, raw_node, raw_pod, raw_run, refused
 from tests.controller.test_carry_out import QUOTA, Counted
 from webhook.controller.announcer import Announcer
 from webhook.controller.carry_out import Doer
@@ -30,6 +30,7 @@ class Stage:
 
     def __init__(self, **changes: Any) -> None:
         self.now = 100.0
+        self.moment = NOW
         self.api, self.known = Api(), Known()
         for cache in (self.known.pods, self.known.services, self.known.runs):
             cache.replace({}, "1")
@@ -47,7 +48,7 @@ class Stage:
             self.refusals,
             Announced(self),
             self,
-            now=lambda: NOW,
+            now=lambda: self.moment,
         )
 
     def transition(self, before: str, after: str) -> None:
@@ -152,7 +153,7 @@ def test_a_pod_that_is_missing_is_looked_up_before_it_is_counted() -> None:
     stage.look()
     assert sorted(stage.api.named("get")) == THREE
     worker = stage.status["replicas"]["worker"]
-    assert worker["disruptions"] == 2
+    assert worker["restarts"] == 2
     assert worker["activeIndexes"] == "1"
     # What went down is counted first; the pods come with a later look.
     assert stage.api.named("create") == []
@@ -230,3 +231,47 @@ def test_a_run_whose_time_to_live_is_over_is_deleted_and_nothing_is_written() ->
     stage.look()
     assert stage.api.calls == [("delete", "mnist")]
     assert stage.api.bodies[0]["preconditions"] == {"uid": UID, "resourceVersion": "5"}
+
+
+def test_a_node_that_is_said_to_be_shut_down_is_read_live_before_its_pod_is_deleted() -> None:
+    """For each decision anew; by what is read, and not by what was heard."""
+    stage = Stage(replicas={"worker": {"count": 1}})
+    stage.look()
+    stage.look()
+    bound = {**raw_pod(0, version=300), "spec": {"nodeName": "spot-0"}}
+    bound["status"] = {"phase": "Running"}
+    pods, nodes = stage.known.pods, stage.known.nodes.cache
+    pods.put("lab/mnist-worker-0", pods.keep(bound), "300")
+    off = raw_node("spot-0", ready="Unknown", shut_down=True)
+    nodes.replace({"spot-0": nodes.keep(off)}, "1")  # type: ignore[dict-item]
+    stage.api.answers["get", "spot-0"] = raw_node("spot-0", ready="Unknown", version=400)
+    stage.look()
+    assert stage.api.named("get") == ["spot-0"]
+    assert stage.status["replicas"]["worker"]["restarts"] == 0
+    nodes.put("spot-0", nodes.keep({**off, "metadata": {**off["metadata"]}}), "500")
+    stage.api.answers["get", "spot-0"] = raw_node(
+        "spot-0", ready="Unknown", shut_down=True, version=500
+    )
+    stage.api.answers["delete", "mnist-worker-0"] = bound
+    stage.look()
+    assert stage.status["replicas"]["worker"]["restarts"] == 1
+    assert stage.api.named("delete") == []
+    stage.moment += timedelta(seconds=5)
+    stage.look()
+    assert stage.api.named("delete") == ["mnist-worker-0"]
+    [options] = [body for body in stage.api.bodies if body and body["kind"] == "DeleteOptions"]
+    assert options["gracePeriodSeconds"] == 0
+    assert stage.api.named("get") == ["spot-0"] * 3
+
+
+def test_a_node_that_was_never_heard_of_is_read_once() -> None:
+    """It may be newer than the view; where there is none, it is gone."""
+    stage = Stage(replicas={"worker": {"count": 1}})
+    stage.look()
+    bound = {**raw_pod(0, version=300), "spec": {"nodeName": "spot-0"}}
+    stage.known.pods.put("lab/mnist-worker-0", stage.known.pods.keep(bound), "300")
+    stage.known.nodes.cache.replace({}, "1")
+    for _ in range(3):
+        stage.look()
+    assert stage.api.named("get") == ["spot-0"]
+    assert "NodeGone" in stage.said

@@ -12,6 +12,7 @@ kind: CapacityClass
 metadata: {name: spot}
 spec:
   autoscaled: true
+  interruptible: true
   nodes:
   - labels: {cloud.google.com/gke-spot: "true"}
     taints: [{key: cloud.google.com/gke-spot, value: "true", effect: NoSchedule}]

@@ -18,11 +18,20 @@ from webhook.run.actions import (
     DeleteDeployment,
     DeletePod,
     DeleteRun,
+    ForceDeletePod,
     Outcome,
     ScaleDeployment,
 )
+from webhook.run.counting import RestartTerms
 from webhook.run.model import Condition, RoleStatus, RunStatus
-from webhook.run.observed import Exit, Needs, Observed, OwnedDeployment, OwnedPod
+from webhook.run.observed import (
+    Exit,
+    Needs,
+    NodeHealth,
+    Observed,
+    OwnedDeployment,
+    OwnedPod,
+)
 from webhook.run.reconcile import reconcile
 from webhook.times import to_second
 
@@ -33,6 +42,10 @@ class Scene:
     """A run called mnist, its pods by role and index ("worker-0"), and the time.
 
     did, told: every action and every Event so far. gone: whether the Run was deleted.
+
+    Failures are charged at once unless an incident_window is given. live: nodes as a live read has
+    them, where that differs from what was heard. off: nodes without a kubelet, whose pods hang when
+    they are deleted.
     """
 
     def __init__(
@@ -40,12 +53,15 @@ class Scene:
         needs: Needs | None = None,
         *,
         restart_delays: Delays = RESTART_DELAYS,
+        incident_window: float = 0.0,
         **spec: Any,
     ) -> None:
         whole = {"template": spec_of(containers("main")), **spec}
         self.run = a_run("mnist", whole)
         self.needs = needs or Needs()
-        self.restart_delays = restart_delays
+        self.terms = RestartTerms(restart_delays, incident_window)
+        self.live: dict[str, NodeHealth] = {}
+        self.off: set[str] = set()
         self.observed = Observed()
         self.now = BEGIN
         self.did: list[Action] = []
@@ -89,6 +105,22 @@ class Scene:
         self.now += timedelta(seconds=seconds)
         return self.look()
 
+    def node(self, name: str, **fields: Any) -> Scene:
+        """A node is heard of; gone, if nothing is said of it."""
+        health = NodeHealth(name, **({"uid": f"uid-{name}", **fields} if fields else {}))
+        nodes = {**(self.observed.nodes or {}), name: health}
+        self.observed = replace(self.observed, nodes=nodes)
+        return self.look()
+
+    def runs_on(self, **nodes: str) -> Scene:
+        """Pods run on nodes of their own: runs_on(worker_0="spot-0")."""
+        for name, node in nodes.items():
+            self.node(node, ready="True")
+            since = to_second(self.now)
+            at = name.replace("_", "-")
+            self.set(at, phase="Running", ready=True, node=node, running_since=since)
+        return self.look()
+
     def runs(self, *names: str) -> Scene:
         """Pods run and are ready; all that are there if none is named."""
         for name in names or self.pods:
@@ -126,13 +158,26 @@ class Scene:
         raise AssertionError("there is always more to do")
 
     def _reconcile(self, observed: Observed) -> Outcome:
-        return reconcile(self.run, self.needs, observed, self.now, self.restart_delays)
+        return reconcile(self.run, self.needs, observed, self.now, self.terms)
 
     def _once(self) -> bool:
         outcome = self._reconcile(self.observed)
-        if outcome.look_up:
-            looked_up = replace(self.observed, absent=outcome.look_up)
+        if outcome.look_up or outcome.look_up_nodes:
+            read = {
+                name: self.live.get(name)
+                or (self.observed.nodes or {}).get(name)
+                or NodeHealth(name)
+                for name in outcome.look_up_nodes
+            }
+            looked_up = replace(
+                self.observed,
+                absent=outcome.look_up,
+                nodes=None if self.observed.nodes is None else {**self.observed.nodes, **read},
+                nodes_read=frozenset(read),
+            )
             outcome = self._reconcile(looked_up)
+        assert not outcome.look_up
+        assert not outcome.look_up_nodes
         for action in outcome.actions:
             self._do(action)
         self.did += outcome.actions
@@ -153,9 +198,13 @@ class Scene:
                 uid = f"uid-{len(self.did)}-{name}"
                 pod = OwnedPod(name, uid, UID, role, index, attempt, "Pending")
                 self.observed = replace(self.observed, pods={**self.observed.pods, name: pod})
-            case DeletePod(name, uid):
-                assert self.observed.pods[name].uid == uid
-                self._without(name)
+            case DeletePod(name, uid) | ForceDeletePod(name, uid):
+                pod = self.observed.pods[name]
+                assert pod.uid == uid
+                if pod.node in self.off and isinstance(action, DeletePod):
+                    self.set(name.removeprefix("mnist-"), deleted_at=to_second(self.now))
+                else:
+                    self._without(name)
             case CreateService():
                 self.observed = replace(self.observed, service=True)
             case CreateConfigMap():

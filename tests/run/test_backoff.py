@@ -7,8 +7,19 @@ from datetime import timedelta
 import pytest
 
 from tests.run.scene import BEGIN, Scene, workers
+from tests.wording import Wording, mentions
 from webhook.backoff import RESTART_DELAYS, Delays
-from webhook.run.backoff import STABLE, by_index, grouped, remaining
+from webhook.run.backoff import (
+    JITTER,
+    MOST_REFUSALS,
+    STABLE,
+    Row,
+    by_index,
+    grouped,
+    jitter_of,
+    remaining,
+    row_of,
+)
 from webhook.run.model import Recovering
 from webhook.times import to_second
 
@@ -58,15 +69,79 @@ def test_an_admin_sets_the_first_and_the_longest_wait() -> None:
     assert waited == [2, 4, 6, 6]
 
 
-def test_disruptions_wait_too() -> None:
+def test_the_first_restart_after_a_disruption_comes_at_once_and_others_wait() -> None:
     """A node that evicts everything would be asked without end."""
     scene = Scene(**workers(1))
     waited = []
-    for _ in range(3):
+    for _ in range(4):
         scene.runs().vanishes("worker-0")
         assert scene.pods == []
         waited.append(waits(scene))
+    assert 0 < waited[0] < JITTER
+    assert waited[1:] == [10, 20, 40]
+
+
+def test_failures_and_disruptions_wait_by_rows_of_their_own() -> None:
+    """Neither makes the other wait longer."""
+    scene = Scene(**workers(1), backoffLimit=9)
+    scene.runs().exits("worker-0", 1)
+    assert waits(scene) == 10
+    scene.runs().vanishes("worker-0")
+    assert waits(scene) < JITTER
+    scene.runs().exits("worker-0", 1)
+    assert waits(scene) == 20
+    scene.runs().vanishes("worker-0")
+    assert waits(scene) == 10
+
+
+def test_disruptions_are_forgiven_after_a_stable_time() -> None:
+    """The next one is the first again."""
+    scene = Scene(**workers(1))
+    for _ in range(3):
+        scene.runs().vanishes("worker-0")
+        waits(scene)
+    scene.runs().later(STABLE).vanishes("worker-0")
+    assert waits(scene) < JITTER
+
+
+def test_runs_begin_again_at_different_moments() -> None:
+    """Those that lose their nodes at the same time; one run always at the same."""
+    moments = {jitter_of(f"run-{number}", "now") for number in range(50)}
+    assert len(moments) > 40
+    assert all(0 <= each < JITTER for each in moments)
+    assert jitter_of("run-1", "now") in moments
+
+
+@pytest.mark.parametrize("reason", ["NodeAffinity", "OutOfcpu", "UnexpectedAdmissionError"])
+def test_a_pod_that_its_kubelet_refuses_waits_as_after_a_failure(reason: str) -> None:
+    """Else it would be made and refused without end: the scheduler's view is the same."""
+    scene = Scene(**workers(1), backoffLimit=0)
+    waited = []
+    for _ in range(3):
+        scene.fails("worker-0", reason=reason, node="node-a")
+        waited.append(waits(scene))
     assert waited == [10, 20, 40]
+    assert (scene.role("worker").failed, scene.role("worker").restarts) == (0, 3)
+
+
+def test_a_pod_that_kubelets_refuse_again_and_again_ends_the_run(wording: Wording) -> None:
+    """After half an hour; a pod that was admitted in between begins the count anew."""
+    scene = Scene(**workers(1))
+    for _ in range(MOST_REFUSALS - 1):
+        scene.fails("worker-0", reason="OutOfcpu", node="node-a")
+        waits(scene)
+    scene.runs().vanishes("worker-0")
+    waits(scene)
+    for _ in range(MOST_REFUSALS - 1):
+        scene.fails("worker-0", reason="OutOfcpu", node="node-a")
+        waits(scene)
+    assert scene.status.phase != "Failed"
+    scene.fails("worker-0", reason="OutOfcpu", node="node-a")
+    failed = scene.condition("Failed")
+    assert failed is not None
+    assert failed.reason == "PodRefused"
+    mentions(failed.message, "worker-0", "OutOfcpu", "node-a", str(MOST_REFUSALS))
+    wording(failed.message)
 
 
 def test_a_replica_that_was_stable_begins_at_10_seconds_again() -> None:
@@ -96,15 +171,20 @@ def test_each_replica_waits_for_itself() -> None:
 
 def test_a_clock_that_was_set_back_holds_nobody_longer_than_the_whole_delay() -> None:
     """A failure of tomorrow waits no longer than one of now."""
-    entry = Recovering(indexes="0", failures=2, since=to_second(BEGIN + timedelta(days=1)))
-    assert remaining(entry, BEGIN, RESTART_DELAYS) == 20
-    assert remaining(None, BEGIN, RESTART_DELAYS) == 0
+    tomorrow = to_second(BEGIN + timedelta(days=1))
+    entry = Recovering(indexes="0", failures=2, wait_milliseconds=20_000, since=tomorrow)
+    assert remaining(entry, BEGIN) == 20
+    assert remaining(None, BEGIN) == 0
 
 
-@pytest.mark.parametrize("failures", [{}, {0: (1, "a"), 1: (1, "a"), 3: (2, "a"), 2: (1, "b")}])
-def test_what_waits_is_kept_together_and_read_again(failures: dict[int, tuple[int, str]]) -> None:
+ONE = Row(1, 0, 0, 10.0, "a")
+
+
+@pytest.mark.parametrize(
+    "rows", [{}, {0: ONE, 1: ONE, 3: Row(2, 0, 1, 20.0, "a"), 2: Row(1, 3, 0, 0.5, "b")}]
+)
+def test_what_waits_is_kept_together_and_read_again(rows: dict[int, Row]) -> None:
     """A gang of thousands that went down at once is one entry."""
-    entries = grouped(failures)
-    known = by_index(entries)
-    assert {index: (one.failures, one.since) for index, one in known.items()} == failures
-    assert len(entries) == len(set(failures.values()))
+    entries = grouped(rows)
+    assert {index: row_of(entry) for index, entry in by_index(entries).items()} == rows
+    assert len(entries) == len(set(rows.values()))

@@ -84,12 +84,12 @@ def test_what_goes_down_together_is_one_restart(scope: str) -> None:
     assert attempts(scene) == {f"worker-{index}": 1 for index in range(3)}
 
 
-def test_under_restart_scope_replica_each_that_goes_down_counts() -> None:
+def test_under_restart_scope_replica_each_failure_counts() -> None:
     """Each is started again by itself."""
     scene = Scene(**workers(3)).runs()
     scene.set("worker-0", phase="Failed")
-    scene.fails("worker-1", disruption=TARGET)
-    assert counts(scene, "worker") == (1, 1, 2)
+    scene.fails("worker-1")
+    assert counts(scene, "worker") == (2, 0, 2)
 
 
 def test_pods_of_an_earlier_attempt_are_never_counted() -> None:

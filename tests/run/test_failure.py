@@ -8,7 +8,7 @@ import pytest
 
 from webhook.run.failure import Failure, ending, starts_again, vanished
 from webhook.run.model.replica import RestartPolicy
-from webhook.run.observed import Exit, OwnedPod
+from webhook.run.observed import Exit, NodeHealth, OwnedPod
 
 AT = "2026-11-21T20:15:10Z"
 BEFORE, AFTER = "2026-11-21T20:15:05Z", "2026-11-21T20:15:15Z"
@@ -48,8 +48,7 @@ def test_disruption_target_tells_before_everything_else() -> None:
 @pytest.mark.parametrize(
     "reason",
     [
-        *("NodeLost", "NodeShutdown", "Shutdown", "Terminated", "Preempting", "NodeAffinity"),
-        *("UnexpectedAdmissionError", "OutOfcpu", "OutOfnvidia.com/gpu"),
+        *("NodeLost", "NodeShutdown", "Shutdown", "Terminated", "Preempting"),
     ],
 )
 def test_status_reason_tells_of_the_node_before_the_exit_code(reason: str) -> None:
@@ -57,6 +56,42 @@ def test_status_reason_tells_of_the_node_before_the_exit_code(reason: str) -> No
     assert failure(pod(reason=reason, message="words", exit=exited(1))) == Failure(
         True, reason, "words", 1
     )
+
+
+@pytest.mark.parametrize(
+    "reason", ["NodeAffinity", "UnexpectedAdmissionError", "OutOfcpu", "OutOfnvidia.com/gpu"]
+)
+def test_a_pod_that_its_kubelet_did_not_admit_is_told_apart(reason: str) -> None:
+    """Its program never ran, and the next pod would be refused too."""
+    assert failure(pod(reason=reason, message="words")) == Failure(
+        True, reason, "words", refused=True
+    )
+
+
+def test_a_container_that_its_kubelet_does_not_find_again_was_disrupted() -> None:
+    """Its machine was restarted. Not so where the pod itself was evicted for what it used."""
+    lost = exited(137, "ContainerStatusUnknown")
+    assert failure(pod(exit=lost)) == Failure(True, "ContainerStatusUnknown", "", 137)
+    assert not failure(pod(reason="Evicted", exit=lost)).disruption
+
+
+def test_an_exit_code_of_the_runs_choice_is_a_disruption() -> None:
+    """By it a program says that it was told to go, and has saved its state."""
+    ended = pod(exit=exited(85))
+    assert not failure(ended).disruption
+    told = ending(ended, None, (85, 86))
+    assert told == Failure(True, "DisruptionExitCode", "", 85)
+    assert ending(pod(exit=exited(1)), None, (85, 86)) == Failure(False, "Error", "", 1)
+
+
+def test_a_pod_has_ended_whose_machine_is_off() -> None:
+    """Silence of its node alone proves nothing, and nor does the taint of one that is back."""
+    silent = NodeHealth("spot-0", uid="uid", ready="Unknown")
+    assert ending(pod("Running", node="spot-0"), silent) is None
+    assert ending(pod("Running"), silent._replace(ready="True", shut_down=True)) is None
+    assert ending(pod("Running"), NodeHealth("spot-0")) is None
+    off = ending(pod("Running"), silent._replace(shut_down=True))
+    assert off == Failure(True, "NodeShutdown", "node spot-0 is shut down")
 
 
 def test_evicted_without_disruption_target_is_the_programs_own_failure() -> None:

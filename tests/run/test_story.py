@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+import pytest
+
+from tests.run.runs import UID
 from tests.run.scene import Scene, led, workers
 from tests.wording import Wording, mentions
-from webhook.run.observed import Refusal
+from webhook.run.observed import OwnedDeployment, OwnedPod, Refusal
 
+SINCE = "2026-11-21T20:15:03Z"
 WORDS = "0/12 nodes are available: 12 node(s) didn't match Pod's node affinity/selector."
 
 
@@ -131,3 +136,51 @@ def test_conditions_tell_the_generation_and_keep_the_time_of_their_last_change()
     assert ready is not None
     assert (ready.status, ready.last_transition_time) == ("True", "2026-11-21T20:15:10Z")
     assert ready.observed_generation == scene.status.observed_generation == 1
+
+
+@pytest.mark.parametrize(
+    ("reason", "fields", "cure"),
+    [
+        ("NodeNotReady", {"ready": "Unknown", "since": SINCE}, "out-of-service"),
+        ("NodeNotReady", {"ready": "False", "since": SINCE}, "kubectl delete node spot-1"),
+        ("NodeShutdown", {"ready": "Unknown", "since": SINCE, "shut_down": True}, "replaces"),
+        ("NodeGone", {"uid": "", "since": SINCE}, "after about a minute"),
+    ],
+)
+def test_a_run_is_not_ready_whose_replica_is_on_a_lost_node(
+    reason: str, fields: dict[str, Any], cure: str, wording: Wording
+) -> None:
+    """Whatever the pod's own phase is; which node, since when, and what to do is said at once."""
+    scene = Scene(**workers(2)).runs_on(worker_0="spot-0", worker_1="spot-1")
+    hold = scene.pod("worker-1")
+    scene.node("spot-1", **fields)
+    if reason != "NodeShutdown":
+        # Else it is replaced by now.
+        assert scene.pod("worker-1") == hold
+        assert said(scene, "Ready") == ("False", reason)
+        mentions(scene.status.message, "1 of 2 pods", "spot-1", "mnist-worker-1", SINCE, cure)
+        wording(scene.status.message)
+        assert scene.status.phase == "Restarting"
+        assert scene.status.replicas_ready == "1/2"
+    assert [each.reason for each in scene.told].count(reason) == 1
+    assert next(each for each in scene.told if each.reason == reason).type == "Warning"
+
+
+def test_a_node_that_is_back_leaves_the_run_as_it_was() -> None:
+    """Its programs went on."""
+    scene = Scene(**workers(1)).runs_on(worker_0="spot-0")
+    scene.node("spot-0", ready="Unknown", since=SINCE).node("spot-0", ready="True")
+    assert (scene.status.phase, said(scene, "Ready")) == ("Running", ("True", "AllReady"))
+    assert scene.role("worker").restarts == 0
+
+
+def test_a_notebook_on_a_silent_node_is_not_ready() -> None:
+    """Its Deployment says that it is available for up to a minute."""
+    scene = Scene(kind="notebook")
+    served = OwnedPod("nb", "uid-nb", UID, "", 0, 0, "Running", ready=True, node="spot-0")
+    there = OwnedDeployment("uid", 1, 1, 1, 1, 1)
+    scene.observed = replace(scene.observed, pods={"nb": served}, deployment=there)
+    scene.node("spot-0", ready="True")
+    assert scene.status.phase == "Running"
+    scene.node("spot-0", ready="Unknown", since=SINCE)
+    assert said(scene, "Ready") == ("False", "NodeNotReady")

@@ -67,6 +67,7 @@ TENSORFLOW: Json = a_run(
     restartScope="Role",
     backoffLimit=5,
     disruptionLimit=10,
+    disruptionExitCodes=[85, 143],
     activeDeadlineSeconds=86400,
     ttlSecondsAfterFinished=3600,
     cleanPodPolicy="All",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from webhook.backoff import RESTART_DELAYS, Delays
+from webhook.backoff import INCIDENT_WINDOW, RESTART_DELAYS, Delays
 from webhook.cli.certificate_options import certificate_options
 from webhook.cli.policy_status_options import policy_status_options
 
@@ -110,7 +110,9 @@ from webhook.cli.policy_status_options import policy_status_options
     default=RESTART_DELAYS.first,
     show_default=True,
     metavar="SECONDS",
-    help="How long a replica waits before its first restart. The wait doubles with each failure.",
+    help="How long a replica waits before its first restart after a failure. The wait doubles with "
+    "each failure. After a disruption it starts again at once, and after further ones as after "
+    "failures.",
 )
 @click.option(
     "--restart-backoff-longest",
@@ -119,6 +121,22 @@ from webhook.cli.policy_status_options import policy_status_options
     show_default=True,
     metavar="SECONDS",
     help="The longest wait before a restart. Not less than --restart-backoff-first.",
+)
+@click.option(
+    "--incident-window",
+    type=click.FloatRange(min=0, max=INCIDENT_WINDOW),
+    default=INCIDENT_WINDOW,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a failure is not charged to backoffLimit, since a node that was lost may be the "
+    "cause. Restarts do not wait for it. Only where a node of the run may be interrupted.",
+)
+@click.option(
+    "--nodes/--no-nodes",
+    default=None,
+    help="Watch the nodes and capacity classes of the cluster, to tell of nodes that are lost and "
+    "to replace their pods. Default: yes, unless --namespace is given, for a Role does not allow "
+    "it.",
 )
 @certificate_options
 @policy_status_options
@@ -160,6 +178,8 @@ def command(
     workers: int,
     restart_backoff_first: float,
     restart_backoff_longest: float,
+    incident_window: float,
+    nodes: bool | None,
     certificates: bool,
     certificate_settle: float,
     certificate_names: tuple[str, ...],
@@ -201,6 +221,7 @@ def command(
     from webhook.cli import controlling
     from webhook.cli.keeping import Certificates
     from webhook.cli.policy_status import PolicyStatus
+    from webhook.run.counting import RestartTerms
     from webhook.server.logs import configure
 
     configure(log_level)
@@ -219,7 +240,8 @@ def command(
         qps=qps,
         burst=burst,
         workers=workers,
-        restart_delays=Delays(restart_backoff_first, restart_backoff_longest),
+        nodes=not namespace if nodes is None else nodes,
+        terms=RestartTerms(Delays(restart_backoff_first, restart_backoff_longest), incident_window),
         certificates=Certificates(certificate_settle, certificate_names) if certificates else None,
         policy_status=PolicyStatus(policy_status_interval, webhook_replicas) if reports else None,
         webhook_configuration=webhook_configuration,

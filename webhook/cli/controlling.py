@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
     from pathlib import Path
 
-    from webhook.backoff import Delays
     from webhook.controller.certificates.keeper import Keeper
     from webhook.controller.informers import Informer
     from webhook.controller.policies.reporter import PolicyReporter
     from webhook.kube.client import Client
+    from webhook.run.counting import RestartTerms
     from webhook.server.readiness import Conditions
 
 _logger = logging.getLogger(__name__)
@@ -64,7 +64,8 @@ class Settings:
     qps: float
     burst: int
     workers: int
-    restart_delays: Delays
+    nodes: bool
+    terms: RestartTerms
     certificates: Certificates | None
     policy_status: PolicyStatus | None
     webhook_configuration: str
@@ -95,7 +96,8 @@ async def _run(settings: Settings, plain: socket.socket) -> bool:
             metrics,
             namespace=settings.namespace,
             workers=settings.workers,
-            restart_delays=settings.restart_delays,
+            nodes=settings.nodes,
+            terms=settings.terms,
         )
         watch_parts(metrics, controller, writer, bucket)
         keeper = None
@@ -175,6 +177,9 @@ def _conditions(
     def of(informer: Informer) -> Condition:
         return synced(informer.cache, informer.reflector)
 
+    def beside(informer: Informer) -> Condition:
+        return replace(of(informer), ready=True)
+
     def leader() -> Condition:
         # One that follows is as ready as one that leads: it would take over at once.
         if election is None or election.leading:
@@ -183,6 +188,9 @@ def _conditions(
         return Condition(ready=True, reason=f"{election.holder or 'nobody'} leads{error}")
 
     found = {informer.resource: partial(of, informer) for informer in controller.informers.all}
+    for informer in controller.informers.beside:
+        # Runs go on without: it is never a reason to be not ready.
+        found[informer.resource] = partial(beside, informer)
     if keeper:
         found["certificates"] = partial(keeping.condition, keeper)
     if reporter:

@@ -28,6 +28,7 @@ from webhook.run.actions import (
     DeleteDeployment,
     DeletePod,
     DeleteRun,
+    ForceDeletePod,
     OpenService,
     ScaleDeployment,
 )
@@ -99,7 +100,7 @@ class Doer:
         Without a plan, of a run that is over, nothing is created.
         """
         done = Done()
-        deletions = [action for action in actions if isinstance(action, DeletePod)]
+        deletions = [each for each in actions if isinstance(each, DeletePod | ForceDeletePod)]
         await self._side_by_side(deletions, lambda each: self._delete_pod(run, each), done)
         try:
             for action in actions:
@@ -118,8 +119,8 @@ class Doer:
     ) -> None:
         """Do one thing, unless it is about a pod."""
         match action:
-            case ScaleDeployment(replicas):
-                await self._objects.scale(run, run.name, replicas)
+            case ScaleDeployment(replicas) if observed.deployment is not None:
+                await self._objects.scale(run, observed.deployment.uid, replicas)
             case DeleteDeployment() if observed.deployment is not None:
                 uid = observed.deployment.uid
                 await self._objects.delete(DEPLOYMENT, run.namespace, run.name, uid=uid)
@@ -127,7 +128,7 @@ class Doer:
                 uid, version = run.metadata.uid, run.metadata.resource_version
                 await self._objects.delete(RUN, run.namespace, run.name, uid=uid, version=version)
             case OpenService():
-                await self._objects.open_service(run)
+                await self._objects.open_service(run, observed.service_uid)
             case _ if plan is not None:
                 for kind, manifest in _beside_pods(plan, action):
                     await self._create(kind, run, manifest, done)
@@ -170,8 +171,9 @@ class Doer:
             done.refused.append(refused)
             self._counts.creation_refused(refused.reason)
 
-    async def _delete_pod(self, run: Run, action: DeletePod) -> bool:
-        if await self._objects.delete(POD, run.namespace, action.name, uid=action.uid):
+    async def _delete_pod(self, run: Run, action: DeletePod | ForceDeletePod) -> bool:
+        force = isinstance(action, ForceDeletePod)
+        if await self._objects.delete(POD, run.namespace, action.name, uid=action.uid, force=force):
             self._counts.pod_deleted()
         return True
 

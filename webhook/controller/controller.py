@@ -8,7 +8,6 @@ import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from webhook.backoff import RESTART_DELAYS
 from webhook.controller.announcer import Announcer
 from webhook.controller.carry_out import Doer
 from webhook.controller.feed import Feed
@@ -20,16 +19,17 @@ from webhook.controller.reconciler import Reconciler
 from webhook.controller.refusals import Refusals
 from webhook.errors import ClusterError, InvalidRun, NotLeading
 from webhook.kube.work_queue import WorkQueue
+from webhook.run.reconcile import DEFAULT_TERMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.backoff import Delays
     from webhook.controller.metrics import ControllerMetrics
     from webhook.controller.stored_run import StoredRun
     from webhook.kube.cache import Change
     from webhook.kube.client import Client
     from webhook.kube.writer import Writer
+    from webhook.run.counting import RestartTerms
     from webhook.run.model import Run
     from webhook.run.plan import Plan
 
@@ -46,7 +46,8 @@ class Controller:
     """Reconciles the Runs of one namespace, or of all if that is empty.
 
     `run()` goes on all the time, so that a process that begins to lead knows everything already;
-    `lead()` for as long as this process leads. `plan` makes a run's plan.
+    `lead()` for as long as this process leads. `plan` makes a run's plan. `nodes`: whether nodes
+    and capacity classes are watched, for which it needs rights in the whole cluster.
     """
 
     def __init__(
@@ -58,12 +59,13 @@ class Controller:
         *,
         namespace: str = "",
         workers: int = WORKERS,
-        restart_delays: Delays = RESTART_DELAYS,
+        nodes: bool = True,
+        terms: RestartTerms = DEFAULT_TERMS,
     ) -> None:
         self._workers = workers
         self._metrics = metrics
         self.known = Known()
-        self.informers = Informers(client, self.known, namespace)
+        self.informers = Informers(client, self.known, namespace, nodes=nodes)
         self.announcer = Announcer(writer)
         self._feed = Feed(self.known)
         self.refusals = Refusals()
@@ -77,7 +79,7 @@ class Controller:
             self.refusals,
             self.announcer,
             metrics,
-            restart_delays=restart_delays,
+            terms=terms,
         )
         self._queue: WorkQueue | None = None
 

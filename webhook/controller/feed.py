@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.controller.known import Known, RunsDeployment, RunsService
+    from webhook.controller.nodes import WatchedNode
     from webhook.controller.stored_run import StoredRun
     from webhook.kube.cache import Change
     from webhook.kube.work_queue import WorkQueue
@@ -37,6 +38,7 @@ class Feed:
         known.services.subscribe(self._owned_changed)
         known.config_maps.subscribe(self._config_map_changed)
         known.deployments.subscribe(self._owned_changed)
+        known.nodes.cache.subscribe(self._node_changed)
 
     def begin(self, queue: WorkQueue) -> None:
         """Feed this queue from now on: first with every run there is."""
@@ -69,6 +71,10 @@ class Feed:
         owned = change.after or change.before
         if owned is not None:
             self._add(owned.run_uid)
+
+    def _node_changed(self, change: Change[WatchedNode]) -> None:
+        for uid in self._known.runs_on(change.key):
+            self._add(uid)
 
     def _add(self, uid: str) -> None:
         key = self._known.key_of(uid)

@@ -1,4 +1,4 @@
-"""Watches Runs and what is made for them, and nothing else of the cluster."""
+"""Watches Runs, what is made for them, and the nodes that their pods run on."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ _logger = logging.getLogger(__name__)
 
 # Seconds between two attempts to list, while the API server is in trouble.
 RETRY: Final = 1.0
+# A node is some 20 KB of JSON, most of it the images that it holds.
+NODES_A_PAGE: Final = 50
 _OWNED: Final = {"labelSelector": f"{names.MANAGED_BY}={names.MANAGER}"}
 
 
@@ -52,16 +54,27 @@ class Informer(NamedTuple):
 
 
 class Informers:
-    """The informers of all collections, in one namespace or, if that is empty, in all."""
+    """The informers of all collections, in one namespace or, if that is empty, in all.
 
-    def __init__(self, client: Client, known: Known, namespace: str = "") -> None:
+    all: those that nothing is done without. beside: nodes and capacity classes, where they are
+    watched. Without them, or without the right to them, runs go on.
+    """
+
+    def __init__(
+        self, client: Client, known: Known, namespace: str = "", *, nodes: bool = True
+    ) -> None:
         self._client = client
 
         def informer(
-            group: str, resource: str, cache: Cache[Any], query: Mapping[str, str]
+            group: str,
+            resource: str,
+            cache: Cache[Any],
+            query: Mapping[str, str],
+            namespace: str = namespace,
+            page_size: int = 500,
         ) -> Informer:
             path = collection(group, resource, namespace)
-            reflector = Reflector(client, path, cache, query=query)
+            reflector = Reflector(client, path, cache, query=query, page_size=page_size)
             return Informer(resource, path, query, cache, reflector)
 
         self.all: Sequence[Informer] = (
@@ -71,11 +84,20 @@ class Informers:
             informer("/api/v1", "configmaps", known.config_maps, _OWNED),
             informer("/apis/apps/v1", "deployments", known.deployments, _OWNED),
         )
+        group, classes = f"/apis/{names.API_VERSION}", names.CAPACITY_CLASSES
+        self.beside: Sequence[Informer] = (
+            (
+                informer("/api/v1", "nodes", known.nodes.cache, {}, "", NODES_A_PAGE),
+                informer(group, classes, known.nodes.classes, {}, ""),
+            )
+            if nodes
+            else ()
+        )
 
     async def run(self) -> None:
         """Keep all caches current, until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for informer in self.all:
+            for informer in (*self.all, *self.beside):
                 group.create_task(informer.reflector.run())
 
     async def catch_up(self) -> None:

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook import names
 from webhook.controller.by_run import ByRun
+from webhook.controller.nodes import Nodes
 from webhook.controller.stored_run import StoredRun, store
 from webhook.kube.cache import Cache
 from webhook.run import seen
 from webhook.run.observed import Observed, OwnedDeployment, OwnedPod
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from webhook.kube.cache import Change
     from webhook.run.observed import Refusal
 
 
 class RunsService(NamedTuple):
-    """A Service by the uid of the Run that owns it; `closed` while it selects no pod."""
+    """A Service with the uid of the Run that owns it; `closed` while it selects no pod."""
 
     run_uid: str
+    uid: str
     closed: bool
 
 
@@ -46,6 +49,10 @@ class Known:
         self._services = ByRun(self.services, lambda owned: owned.run_uid)
         self._config_maps = ByRun(self.config_maps, lambda uid: uid)
         self._deployments = ByRun(self.deployments, lambda owned: owned.run_uid)
+        self.nodes = Nodes(clock=clock)
+        # By node the runs that have pods there, with their number.
+        self._on_nodes: dict[str, Counter[str]] = {}
+        self.pods.subscribe(self._pod_changed)
         self._keys: dict[str, str] = {}
         self.runs.subscribe(self._run_changed)
 
@@ -57,18 +64,37 @@ class Known:
         """How many pods the Run with this uid has."""
         return self._pods.count(namespace, uid)
 
+    def runs_on(self, node: str) -> Collection[str]:
+        """The uids of the Runs that have pods on the node."""
+        return tuple(self._on_nodes.get(node, ()))
+
     def observed(self, namespace: str, uid: str, refusals: tuple[Refusal, ...] = ()) -> Observed:
         """What the Run with this uid owns."""
         deployments = self._deployments.of(namespace, uid)
         services = self._services.of(namespace, uid).values()
+        pods = dict(self._pods.of(namespace, uid))
         return Observed(
-            pods=dict(self._pods.of(namespace, uid)),
+            pods=pods,
             service=bool(services),
+            service_uid=next((service.uid for service in services), ""),
             service_closed=any(service.closed for service in services),
+            nodes=self.nodes.health({pod.node for pod in pods.values() if pod.node}),
             config_map=self._config_maps.count(namespace, uid) > 0,
             deployment=next((each.deployment for each in deployments.values()), None),
             refusals=refusals,
         )
+
+    def _pod_changed(self, change: Change[OwnedPod]) -> None:
+        if change.before is not None and change.before.node:
+            runs = self._on_nodes[change.before.node]
+            runs[change.before.run_uid] -= 1
+            if runs[change.before.run_uid] == 0:
+                del runs[change.before.run_uid]
+            if not runs:
+                del self._on_nodes[change.before.node]
+        if change.after is not None and change.after.node:
+            runs = self._on_nodes.setdefault(change.after.node, Counter())
+            runs[change.after.run_uid] += 1
 
     def _run_changed(self, change: Change[StoredRun]) -> None:
         if change.before is not None:
@@ -80,7 +106,11 @@ class Known:
 def _service(raw: dict[str, Any]) -> RunsService | None:
     uid = seen.owner_uid(raw)
     return (
-        RunsService(uid, closed=names.CLOSED in (raw["spec"].get("selector") or {}))
+        RunsService(
+            uid,
+            raw["metadata"]["uid"],
+            closed=names.CLOSED in (raw["spec"].get("selector") or {}),
+        )
         if uid
         else None
     )

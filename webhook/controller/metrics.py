@@ -162,7 +162,7 @@ class _AtScrape(Collector):
         watches = CounterMetricFamily(
             "fairlead_watches", "Watches opened at the API server.", labels=["resource"]
         )
-        for informer in self._informers.all:
+        for informer in (*self._informers.all, *self._informers.beside):
             heard = informer.cache.age()
             age.add_metric([informer.resource], float("inf") if heard is None else heard)
             lists.add_metric([informer.resource], informer.reflector.lists)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from webhook.kube.client import Client
     from webhook.kube.writer import Writer
     from webhook.run.model import Run
-    from webhook.run.observed import OwnedPod, Refusal
+    from webhook.run.observed import NodeHealth, OwnedPod, Refusal
 
 # So many pods are looked up one by one; more in one list of all that the run has.
 ONE_BY_ONE: Final = 20
@@ -58,6 +58,7 @@ class Objects:
     def __init__(self, client: Client, writer: Writer, known: Known) -> None:
         self._client = client
         self._writer = writer
+        self._known = known
         self._caches: dict[Kind, Cache[Any]] = {
             POD: known.pods,
             SERVICE: known.services,
@@ -87,11 +88,19 @@ class Objects:
         return None
 
     async def delete(
-        self, kind: Kind, namespace: str, name: str, *, uid: str, version: str = ""
+        self,
+        kind: Kind,
+        namespace: str,
+        name: str,
+        *,
+        uid: str,
+        version: str = "",
+        force: bool = False,
     ) -> bool:
         """Delete an object if it is still the one with this uid, and of this version if given.
 
-        Whether that was done now. What an object owns goes with it, in the background.
+        Whether that was done now. What an object owns goes with it, in the background. `force`:
+        without waiting until a pod's kubelet has ended it.
         """
         preconditions = {"uid": uid, **({"resourceVersion": version} if version else {})}
         options = {
@@ -99,6 +108,7 @@ class Objects:
             "apiVersion": "v1",
             "preconditions": preconditions,
             "propagationPolicy": "Background",
+            **({"gracePeriodSeconds": 0} if force else {}),
         }
         try:
             answer = await self._writer.delete(kind.path(namespace, name), options)
@@ -110,17 +120,43 @@ class Objects:
             self._learn(kind, answer, gone=_is_gone(answer["metadata"]))
         return True
 
-    async def scale(self, run: Run, name: str, replicas: int) -> None:
-        """Set the replicas of the run's Deployment."""
-        patch = {"spec": {"replicas": replicas}}
-        path = DEPLOYMENT.path(run.namespace, name)
-        self._learn(DEPLOYMENT, await self._writer.patch(path, patch, "merge"))
+    async def scale(self, run: Run, uid: str, replicas: int) -> None:
+        """Set the replicas of the run's Deployment, if it is still the one with this uid."""
+        await self._patch(DEPLOYMENT, run, uid, {"replicas": replicas})
 
-    async def open_service(self, run: Run) -> None:
-        """Have the run's Service select its pods."""
-        patch = {"spec": {"selector": {names.CLOSED: None}}}
-        path = SERVICE.path(run.namespace, run.name)
-        self._learn(SERVICE, await self._writer.patch(path, patch, "merge"))
+    async def open_service(self, run: Run, uid: str) -> None:
+        """Have the run's Service select its pods, if it is still the one with this uid."""
+        await self._patch(SERVICE, run, uid, {"selector": {names.CLOSED: None}})
+
+    async def _patch(self, kind: Kind, run: Run, uid: str, spec: Mapping[str, Any]) -> None:
+        """Change the spec of the object that has the run's name.
+
+        The uid cannot be changed: where another object has the name by now, the API server refuses
+        the patch with 422 (Invalid). The watch tells of the other one.
+        """
+        patch = {"metadata": {"uid": uid}, "spec": spec}
+        try:
+            answer = await self._writer.patch(kind.path(run.namespace, run.name), patch, "merge")
+        except ClusterError as error:
+            if error.status == HTTPStatus.NOT_FOUND or _is_of_another(error):
+                return
+            raise
+        self._learn(kind, answer)
+
+    async def read_nodes(self, wanted: Collection[str]) -> dict[str, NodeHealth]:
+        """The nodes of these names, as the API server has them now."""
+        found = {}
+        for name in wanted:
+            try:
+                raw = await self._client.get(f"/api/v1/nodes/{name}")
+            except ClusterError as error:
+                if error.status != HTTPStatus.NOT_FOUND:
+                    raise
+                self._known.nodes.lost(name)
+                found[name] = self._known.nodes.gone(name)
+            else:
+                found[name] = self._known.nodes.read(raw)
+        return found
 
     async def write_status(self, raw: Mapping[str, Any]) -> None:
         """Replace the status of a Run, of the very version that `raw` is."""
@@ -156,6 +192,10 @@ class Objects:
         if cache is not None:
             key = f"{metadata['namespace']}/{metadata['name']}"
             cache.offer(key, None if gone else cache.keep(raw), metadata["resourceVersion"])
+
+
+def _is_of_another(error: ClusterError) -> bool:
+    return error.status == HTTPStatus.UNPROCESSABLE_ENTITY and "metadata.uid" in error.words
 
 
 def _is_gone(metadata: Mapping[str, Any]) -> bool:

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, Protocol
 
-from webhook.backoff import RESTART_DELAYS
 from webhook.controller.readings import status_of
 from webhook.errors import ClusterError, InvalidRun, NotLeading
 from webhook.run.actions import (
@@ -21,12 +20,11 @@ from webhook.run.actions import (
     Outcome,
 )
 from webhook.run.observed import Needs
-from webhook.run.reconcile import invalid, reconcile
+from webhook.run.reconcile import DEFAULT_TERMS, invalid, reconcile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.backoff import Delays
     from webhook.controller.announcer import Announcer
     from webhook.controller.carry_out import Doer
     from webhook.controller.known import Known
@@ -34,6 +32,7 @@ if TYPE_CHECKING:
     from webhook.controller.readings import Readings
     from webhook.controller.refusals import Refusals
     from webhook.controller.stored_run import StoredRun
+    from webhook.run.counting import RestartTerms
     from webhook.run.model import Run, RunStatus
     from webhook.run.observed import Observed, Refusal
     from webhook.run.plan import Plan
@@ -64,7 +63,7 @@ class Reconciler:
         announcer: Announcer,
         transitions: Transitions,
         *,
-        restart_delays: Delays = RESTART_DELAYS,
+        terms: RestartTerms = DEFAULT_TERMS,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._known = known
@@ -74,7 +73,7 @@ class Reconciler:
         self._refusals = refusals
         self._announcer = announcer
         self._transitions = transitions
-        self._restart_delays = restart_delays
+        self._terms = terms
         self._now = now
 
     async def look(self, key: str) -> float | None:
@@ -117,17 +116,20 @@ class Reconciler:
         """What to do, pods that are missing looked up first."""
         uid = run.metadata.uid
         observed = self._known.observed(run.namespace, uid, self._refusals.of(uid))
-        outcome = reconcile(run, needs, observed, self._now(), self._restart_delays)
+        outcome = reconcile(run, needs, observed, self._now(), self._terms)
         asked: frozenset[str] = frozenset()
-        while unknown := outcome.look_up - asked:
+        while (unknown := outcome.look_up - asked) or outcome.look_up_nodes:
             asked |= unknown
             found = await self._objects.look_up(run, unknown)
+            nodes = await self._objects.read_nodes(outcome.look_up_nodes)
             observed = replace(
                 observed,
                 pods={**observed.pods, **found},
                 absent=observed.absent | (unknown - found.keys()),
+                nodes=None if observed.nodes is None else {**observed.nodes, **nodes},
+                nodes_read=observed.nodes_read | nodes.keys(),
             )
-            outcome = reconcile(run, needs, observed, self._now(), self._restart_delays)
+            outcome = reconcile(run, needs, observed, self._now(), self._terms)
         return observed, outcome
 
     def _note(self, uid: str, outcome: Outcome, made: set[str], refused: list[Refusal]) -> bool:

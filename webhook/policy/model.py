@@ -189,6 +189,11 @@ class CapacityClassSpec(Strict):
         description="Whether its nodes are made on demand: that there is none at the moment is "
         "then no alarm.",
     )
+    interruptible: bool | None = Field(
+        default=None,
+        description="Whether its nodes may be taken away at any time, as spot instances are. "
+        "Where no class says so, any node may.",
+    )
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:

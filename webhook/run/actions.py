@@ -69,6 +69,18 @@ class DeletePod:
 
 
 @dataclass(frozen=True, slots=True)
+class ForceDeletePod:
+    """Delete one pod without its kubelet's word, if it is still the one with this uid.
+
+    Only of a pod whose machine is off, by a live read of its node for this very decision: else the
+    program may go on beside its replacement.
+    """
+
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteRun:
     """Delete the Run, its time to live being over; the garbage collector takes what it owns."""
 
@@ -83,6 +95,7 @@ Action: TypeAlias = (
     | DeleteDeployment
     | CreatePod
     | DeletePod
+    | ForceDeletePod
     | DeleteRun
 )
 
@@ -102,6 +115,8 @@ class Outcome:
 
     look_up: pods that are missing and must be looked up live; with their names in
         `Observed.absent`, or in its pods, the function is to be called again before anything else.
+    look_up_nodes: nodes that must be read live; with their names in `Observed.nodes_read`, and in
+        its nodes, the function is to be called again, too.
     actions: in this order; creations of pods may go side by side, after all else.
     status: to be written at the end if it differs from the run's.
     after: seconds until time alone changes anything; None if it never does.
@@ -110,5 +125,6 @@ class Outcome:
     status: RunStatus
     actions: tuple[Action, ...] = ()
     look_up: frozenset[str] = frozenset()
+    look_up_nodes: frozenset[str] = frozenset()
     announcements: tuple[Announcement, ...] = ()
     after: float | None = None

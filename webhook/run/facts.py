@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.run import intervals
-from webhook.run.failure import Failure, ending, vanished
+from webhook.run.failure import Failure, ending, interrupted, vanished
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from webhook.run.model import ReplicaSpec, RoleStatus
-    from webhook.run.observed import OwnedPod
+    from webhook.run.observed import NodeHealth, Observed, OwnedPod
+
+_ENDED: Final = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,13 @@ class Down:
         return (not self.failure.disruption, finished or "9", self.role, self.index)
 
 
+class Lost(NamedTuple):
+    """A pod whose node is not ready, shut down or gone, and that has not ended there."""
+
+    pod: OwnedPod
+    node: NodeHealth
+
+
 @dataclass(frozen=True, slots=True)
 class RoleFacts:
     """One role, as its pods are now.
@@ -46,6 +55,8 @@ class RoleFacts:
     succeeded: indexes that have finished, those already remembered among them.
     down: replicas that went down and are not counted yet.
     missing: indexes that had a pod when last seen, and none now; nothing more is known of them.
+    lost: by index, pods of any attempt on nodes that are in trouble.
+    interrupted: pods of an earlier attempt that were disrupted by others than the controller.
     """
 
     role: str
@@ -58,6 +69,8 @@ class RoleFacts:
     succeeded: frozenset[int]
     down: tuple[Down, ...]
     missing: frozenset[int]
+    lost: Mapping[int, Lost]
+    interrupted: tuple[Down, ...]
 
     @property
     def unfinished(self) -> Iterable[int]:
@@ -71,23 +84,29 @@ def look(
     before: RoleStatus,
     pods: Iterable[OwnedPod],
     run: str,
-    absent: Collection[str],
+    observed: Observed,
+    disruption_codes: Collection[int] = (),
 ) -> RoleFacts:
     """Read the pods of one role of the run named `run`.
 
-    `absent` are names of pods that were just looked up live in vain.
+    `disruption_codes` are its disruptionExitCodes.
     """
     there = {pod.index: pod for pod in pods if pod.index < spec.count}
     counted = frozenset(before.counted_uids)
     succeeded = set(intervals.read(before.succeeded_indexes))
-    alive, ended, stale = {}, {}, {}
-    down = []
+    alive, ended, stale, lost = {}, {}, {}, {}
+    down, told = [], []
     for index, pod in there.items():
-        end = ending(pod)
+        node = observed.health(pod)
+        if node and node.trouble and pod.phase not in _ENDED:
+            lost[index] = Lost(pod, node)
+        end = ending(pod, node, disruption_codes)
         if end == "Succeeded" and pod.attempt >= before.counts_from:
             succeeded.add(index)
         elif pod.attempt < before.attempt:
             stale[index] = pod
+            if why := interrupted(pod):
+                told.append(Down(role, index, pod.name, why, pod))
         elif pod.uid in counted:
             ended[index] = pod
         elif isinstance(end, Failure):
@@ -99,7 +118,7 @@ def look(
         if index in there or index in succeeded:
             continue
         name = f"{run}-{role}-{index}"
-        if name in absent:
+        if name in observed.absent:
             down.append(Down(role, index, name, vanished(), None))
         else:
             missing.add(index)
@@ -114,4 +133,6 @@ def look(
         frozenset(succeeded),
         tuple(sorted(down, key=lambda one: one.order)),
         frozenset(missing),
+        lost,
+        tuple(told),
     )

@@ -1,7 +1,7 @@
 """How a pod ended: by success, by its program's failure, or by a disruption that is not its own.
 
 Told apart in this order: the condition DisruptionTarget (KEP-3329), status.reason, deletion by
-somebody else, the exit code.
+somebody else, the exit code. A pod that goes on has ended where its machine is shut down.
 """
 
 from __future__ import annotations
@@ -12,46 +12,53 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 from webhook.times import read
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from webhook.run.model.replica import RestartPolicy
-    from webhook.run.observed import OwnedPod
+    from webhook.run.observed import NodeHealth, OwnedPod
 
 # status.reason of pods that failed for their node's sake. From the kubelet: shutdown of the node,
-# preemption by a critical pod, and pods that it did not admit, whose program never ran. From the
-# node controller of old: NodeLost. `Evicted` is not among them: without a DisruptionTarget it says
-# that the pod itself used more storage than it may.
+# and preemption by a critical pod. From the node controller of old: NodeLost. `Evicted` is not
+# among them: without a DisruptionTarget it says that the pod itself used more storage than it may.
 _NODE_REASONS: Final = frozenset(
-    {
-        "NodeLost",
-        "NodeShutdown",
-        "Shutdown",
-        "Terminated",
-        "Preempting",
-        "NodeAffinity",
-        "UnexpectedAdmissionError",
-        "TopologyAffinityError",
-        "InvalidNodeInfo",
-    }
+    {"NodeLost", "NodeShutdown", "Shutdown", "Terminated", "Preempting"}
+)
+# Of pods that the kubelet did not admit, whose program never ran.
+_REFUSED: Final = frozenset(
+    {"NodeAffinity", "UnexpectedAdmissionError", "TopologyAffinityError", "InvalidNodeInfo"}
 )
 # OutOfcpu, OutOfmemory, OutOfpods, OutOfnvidia.com/gpu: the kubelet had less than was promised.
 _OUT_OF: Final = "OutOf"
 OOM_KILLED: Final = "OOMKilled"
+# The runtime's word where a kubelet does not find the container again: its machine was restarted.
+_LOST_CONTAINER: Final = "ContainerStatusUnknown"
+DISRUPTION_EXIT_CODE: Final = "DisruptionExitCode"
 _SIGNAL_BASE: Final = 128
 
 
 class Failure(NamedTuple):
-    """Why a replica went down. `exit_code` is None where no container's exit is known."""
+    """Why a replica went down. `exit_code` is None where no container's exit is known.
+
+    refused: whether the kubelet did not admit the pod, which is a disruption.
+    """
 
     disruption: bool
     reason: str
     message: str
     exit_code: int | None = None
+    refused: bool = False
 
 
 Ending: TypeAlias = Failure | Literal["Succeeded"] | None
 
 
-def ending(pod: OwnedPod) -> Ending:
+def ending(
+    pod: OwnedPod, node: NodeHealth | None = None, disruption_codes: Collection[int] = ()
+) -> Ending:
     """How the pod ended; None while it goes on.
+
+    node: the health of its node; one that is shut down must have been read live just now.
+    disruption_codes: the run's disruptionExitCodes.
 
     A pod that somebody deletes has ended for us as soon as that is asked: whatever its program
     does then, it was told to stop. So has one that exits with 0 afterwards: a program that saves
@@ -60,9 +67,23 @@ def ending(pod: OwnedPod) -> Ending:
     if pod.phase == "Succeeded":
         return _asked_to_go(pod) or "Succeeded"
     if pod.phase == "Failed":
-        return _failed(pod)
+        return _failed(pod, disruption_codes)
     if pod.deleted_at:
-        return _disruption(pod, "Deleted", "the pod was deleted")
+        return interrupted(pod) or _disruption(pod, "Deleted", "the pod was deleted")
+    if node and node.trouble == "NodeShutdown":
+        return _disruption(pod, "NodeShutdown", f"node {node.name} is shut down")
+    return None
+
+
+def interrupted(pod: OwnedPod) -> Failure | None:
+    """The disruption that others than the controller have written on the pod, if they have.
+
+    Its deletion alone tells nothing of a pod that the controller may have deleted itself.
+    """
+    if pod.disruption is not None:
+        return _disruption(pod, *pod.disruption[:2])
+    if pod.phase == "Failed" and pod.reason in _NODE_REASONS:
+        return _disruption(pod, pod.reason, pod.message)
     return None
 
 
@@ -81,12 +102,12 @@ def starts_again(policy: RestartPolicy, failure: Failure) -> bool:
     return failure.exit_code is None or failure.exit_code >= _SIGNAL_BASE
 
 
-def _failed(pod: OwnedPod) -> Failure:
-    if pod.disruption is not None:
-        return _disruption(pod, *pod.disruption[:2])
-    if pod.reason in _NODE_REASONS or pod.reason.startswith(_OUT_OF):
-        return _disruption(pod, pod.reason, pod.message)
-    return _asked_to_go(pod) or _program(pod)
+def _failed(pod: OwnedPod, disruption_codes: Collection[int]) -> Failure:
+    if found := interrupted(pod):
+        return found
+    if pod.reason in _REFUSED or pod.reason.startswith(_OUT_OF):
+        return _disruption(pod, pod.reason, pod.message)._replace(refused=True)
+    return _asked_to_go(pod) or _program(pod, disruption_codes)
 
 
 def _asked_to_go(pod: OwnedPod) -> Failure | None:
@@ -108,13 +129,17 @@ def _disruption(pod: OwnedPod, reason: str, message: str) -> Failure:
     return Failure(True, reason or "Disrupted", message, pod.exit.code if pod.exit else None)
 
 
-def _program(pod: OwnedPod) -> Failure:
+def _program(pod: OwnedPod, disruption_codes: Collection[int]) -> Failure:
     end = pod.exit
     if end is None:
         return Failure(False, pod.reason or "Failed", pod.message)
     message = end.message or pod.message
     if pod.reason in ("Evicted", "DeadlineExceeded"):
         return Failure(False, pod.reason, pod.message or message, end.code)
+    if end.reason == _LOST_CONTAINER:
+        return _disruption(pod, end.reason, message)
+    if end.code in disruption_codes:
+        return _disruption(pod, DISRUPTION_EXIT_CODE, message)
     return Failure(False, _word(end.code, end.reason), message, end.code)
 
 

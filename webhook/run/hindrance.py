@@ -5,17 +5,29 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from webhook import names
+from webhook.run.incidents import in_words
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from webhook.run.facts import RoleFacts
-    from webhook.run.observed import OwnedPod, Refusal
+    from webhook.run.facts import Lost, RoleFacts
+    from webhook.run.observed import NodeTrouble, OwnedPod, Refusal
 
 # Of reasons that differ.
 _SHOWN: Final = 3
 _LONGEST: Final = 500
 # A container that waits for these waits for nothing unusual.
 _USUAL: Final = frozenset({"ContainerCreating", "PodInitializing", ""})
+
+# What becomes of pods on a node in trouble; first that for which somebody has to do something.
+_CURES: Final[Mapping[NodeTrouble, str]] = {
+    "NodeNotReady": "what runs there may go on, so the run waits until the node is back or "
+    "the pods are gone; if the machine is off: kubectl taint node {node} "
+    f"{names.TAINT_OUT_OF_SERVICE}=nodeshutdown:NoExecute, or kubectl delete node {{node}}",
+    "NodeGone": "Kubernetes deletes its pods after about a minute, and the run replaces them",
+    "NodeShutdown": "its pods are deleted now, and the run replaces them",
+}
 
 
 class Hindrance(NamedTuple):
@@ -54,6 +66,23 @@ def waiting(pods: Iterable[OwnedPod], desired: int) -> Hindrance | None:
     words = Counter(f"{reason}: {message}" if message else reason for reason, message in found)
     (reason, _), _ = Counter(found).most_common(1)[0]
     return Hindrance(reason, _told(words, desired))
+
+
+def lost(found: Iterable[Lost], desired: int) -> Hindrance | None:
+    """The pods on nodes that are not ready, shut down or gone, and what is done about them."""
+    by_trouble: dict[NodeTrouble, list[Lost]] = {}
+    for each in found:
+        by_trouble.setdefault(each.node.trouble, []).append(each)
+    for trouble, cure in _CURES.items():
+        if not (group := by_trouble.pop(trouble, [])):
+            continue
+        pod, node = min(group, key=lambda each: each.pod.name)
+        others = len(group) - 1 + sum(map(len, by_trouble.values()))
+        more = f" (and {others} more)" if others else ""
+        of = f"{len(group)} of {desired} pods"
+        text = f"{of}: node {node.name} of {pod.name}{more} {in_words(node)}; "
+        return Hindrance(trouble, text + cure.format(node=node.name))
+    return None
 
 
 def going(facts: Mapping[str, RoleFacts]) -> Hindrance | None:

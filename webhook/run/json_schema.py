@@ -11,7 +11,14 @@ from webhook.run.model import Run
 from webhook.run.words import IN_A_RUN
 
 NAME: Final = names.RUN_KIND.lower()
-_OF_THE_STATUS: Final = ("RunStatus", "RoleStatus", "Recovering", "LastFailure", "Condition")
+_OF_THE_STATUS: Final = (
+    "RunStatus",
+    "RoleStatus",
+    "Recovering",
+    "Incident",
+    "LastFailure",
+    "Condition",
+)
 _BY_THE_SERVER: Final = "Set by the API server."
 
 

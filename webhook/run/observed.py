@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+from webhook.times import read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PodPhase: TypeAlias = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
+NodeTrouble: TypeAlias = Literal["", "NodeNotReady", "NodeShutdown", "NodeGone"]
+# Seconds by which the clocks of a kubelet and of the API server may differ.
+_SKEW: Final = 60.0
 
 
 class Exit(NamedTuple):
@@ -59,6 +64,37 @@ class OwnedPod:
     """How many scheduling gates hold it back."""
 
 
+class NodeHealth(NamedTuple):
+    """A node that pods of the run are bound to. One that is gone has no uid."""
+
+    name: str
+    uid: str = ""
+    created: str = ""
+    """RFC 3339. A pod that started before this ran on an earlier node of the same name."""
+    ready: Literal["True", "False", "Unknown"] = "True"
+    """The status of the node's Ready condition. Unknown: its kubelet is silent."""
+    since: str = ""
+    """Since when it is not ready, or gone, RFC 3339; empty if that is not known."""
+    shut_down: bool = False
+    """Whether the cloud's node controller says that the machine is off."""
+    interruptible: bool = True
+    """Whether the node may be taken away at any time, as far as capacity classes tell."""
+    capacity_class: str = ""
+    """The class that says so; empty if none does."""
+
+    @property
+    def trouble(self) -> NodeTrouble:
+        """What is wrong with the node; empty if it is ready.
+
+        The taint alone proves nothing: it stays for a moment after the machine is back.
+        """
+        if not self.uid:
+            return "NodeGone"
+        if self.ready == "True":
+            return ""
+        return "NodeShutdown" if self.shut_down else "NodeNotReady"
+
+
 class OwnedDeployment(NamedTuple):
     """The Deployment of a notebook, a tensorboard or a service."""
 
@@ -100,8 +136,12 @@ class Observed:
 
     pods: by name; every pod that the run owns, of whatever attempt.
     service, config_map: whether the run's own are there.
+    service_uid: the Service's uid; empty if it is not there.
     service_closed: whether the Service is there and selects no pod yet.
     absent: names of pods that were looked up live for this very call, and are not there.
+    nodes: by name, those that the pods are bound to; None where nodes are not watched, or not
+        listed yet.
+    nodes_read: names of nodes that were read live for this very call.
     refusals: what the API server refused since the last creation that it took.
     """
 
@@ -112,3 +152,22 @@ class Observed:
     absent: frozenset[str] = frozenset()
     refusals: tuple[Refusal, ...] = ()
     service_closed: bool = False
+    service_uid: str = ""
+    nodes: Mapping[str, NodeHealth] | None = None
+    nodes_read: frozenset[str] = frozenset()
+
+    def health(self, pod: OwnedPod) -> NodeHealth | None:
+        """The health of the pod's node; None if the pod has no node, or nothing is known of it.
+
+        That a node is shut down is believed only if it was read live.
+        """
+        found = (self.nodes or {}).get(pod.node) if pod.node else None
+        if found and found.shut_down and found.name not in self.nodes_read:
+            found = found._replace(shut_down=False)
+        # As texts first: of thousands of pods hardly one is older than its node.
+        if found is None or not pod.running_since or found.created <= pod.running_since:
+            return found
+        if (read(found.created) - read(pod.running_since)).total_seconds() > _SKEW:
+            # Clouds use the names of nodes again: this pod's own node is gone.
+            return NodeHealth(found.name, since=found.created, interruptible=found.interruptible)
+        return found

@@ -7,14 +7,13 @@ counted is remembered before anything is done about it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from webhook.backoff import RESTART_DELAYS
 from webhook.crd.conditions import Said
-from webhook.run import conditions, serving
+from webhook.run import conditions, incidents, serving
 from webhook.run.actions import Outcome
 from webhook.run.announce import announcements
-from webhook.run.counting import closed, count, suspended
+from webhook.run.counting import RestartTerms, closed, count, suspended
 from webhook.run.facts import look
 from webhook.run.finish import at_rest, ended, ended_status, soonest
 from webhook.run.model import LastFailure, RoleStatus
@@ -27,12 +26,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from webhook.backoff import Delays
     from webhook.run.actions import Action
     from webhook.run.counting import Counted
     from webhook.run.facts import Down, RoleFacts
     from webhook.run.model import Run, RunStatus
     from webhook.run.observed import Needs, Observed, OwnedPod
+
+DEFAULT_TERMS: Final = RestartTerms()
+# Nodes that are read live for one look at most; those beyond are taken to be as ready as before.
+MOST_READ: Final = 50
 
 
 def reconcile(
@@ -40,12 +42,12 @@ def reconcile(
     needs: Needs,
     observed: Observed,
     now: datetime,
-    restart_delays: Delays = RESTART_DELAYS,
+    terms: RestartTerms = DEFAULT_TERMS,
 ) -> Outcome:
     """What to do about a run now. Pure; raises nothing that a Run of the API server can cause.
 
-    Where `look_up` is not empty the outcome has nothing else: the pods it names are to be looked
-    up, and the function called again.
+    Where `look_up` or `look_up_nodes` is not empty the outcome has nothing else: the pods and nodes
+    they name are to be looked up, and the function called again.
     """
     if run.metadata.deletion_timestamp:
         # Owner references do the rest.
@@ -55,15 +57,16 @@ def reconcile(
     if run.spec.serving:
         return serving.reconcile(run, needs, observed, now)
     facts = _facts(run, observed)
-    if missing := _to_look_up(run, facts):
-        return Outcome(run.status, look_up=missing)
-    counted = count(run.spec, facts, now)
+    missing, nodes = _to_look_up(run, facts), _to_read(observed)
+    if missing or nodes:
+        return Outcome(run.status, look_up=missing, look_up_nodes=nodes)
+    counted = count(run, facts, observed, now, terms)
     end = verdict(run, facts, counted, now)
     if end:
         return _over(run, facts, counted, end, now)
     if run.spec.suspend:
-        return _resting(run, facts, counted, observed, now)
-    return _going_on(run, facts, counted, needs, observed, now, restart_delays)
+        return _resting(run, facts, counted, observed, now, terms)
+    return _going_on(run, facts, counted, needs, observed, now, terms)
 
 
 def invalid(
@@ -87,7 +90,8 @@ def _facts(run: Run, observed: Observed) -> dict[str, RoleFacts]:
             run.status.replicas.get(role) or RoleStatus(),
             by_role[role],
             run.name,
-            observed.absent,
+            observed,
+            run.spec.disruption_exit_codes or (),
         )
         for role, spec in run.spec.roles.items()
     }
@@ -99,11 +103,30 @@ def _to_look_up(run: Run, facts: Mapping[str, RoleFacts]) -> frozenset[str]:
     )
 
 
+def _to_read(observed: Observed) -> frozenset[str]:
+    """Nodes of pods that must be read live: not known at all, or shut down as was heard.
+
+    Nothing is done upon a taint that may be out of date, and a node may be newer than the view.
+    """
+    if observed.nodes is None:
+        return frozenset()
+    known = observed.nodes
+    bound = {pod.node for pod in observed.pods.values() if pod.node} - observed.nodes_read
+    unknown = sorted(name for name in bound if name not in known)
+    shut_down = sorted(
+        name for name in bound if name in known and known[name].trouble == "NodeShutdown"
+    )
+    return frozenset([*shut_down, *unknown][: max(0, MOST_READ - len(observed.nodes_read))])
+
+
 def _over(
     run: Run, facts: Mapping[str, RoleFacts], counted: Counted, end: Verdict, now: datetime
 ) -> Outcome:
     roles = {role: closed(one, counted.roles[role]) for role, one in facts.items()}
-    status = ended_status(_totals(run, roles, counted.down, now), run.metadata.generation, end, now)
+    status = _totals(run, roles, counted, now)
+    whole = incidents.whole_again(counted.incidents, now)
+    status = status.model_copy(update={"incidents": whole})
+    status = ended_status(status, run.metadata.generation, end, now)
     return Outcome(status, announcements=announcements(run, status), after=0.0)
 
 
@@ -113,15 +136,21 @@ def _resting(
     counted: Counted,
     observed: Observed,
     now: datetime,
+    terms: RestartTerms,
 ) -> Outcome:
     """A suspended run: once the status says so its pods are deleted, and their ends not counted."""
     if run.status.phase != "Suspended":
         roles = {role: suspended(counted.roles[role]) for role in facts}
     else:
         roles = dict(counted.roles)
-    status = at_rest(_totals(run, roles, counted.down, now), run.metadata.generation, now)
+    status = at_rest(_totals(run, roles, counted, now), run.metadata.generation, now)
     actions: tuple[Action, ...] = (*superseded(facts), *opened(observed))
-    return Outcome(status, actions, announcements=announcements(run, status, counted.down))
+    return Outcome(
+        status,
+        actions,
+        announcements=announcements(run, status, counted.down),
+        after=incidents.deadline(counted.incidents, now, terms.incident_window),
+    )
 
 
 def _going_on(
@@ -131,11 +160,16 @@ def _going_on(
     needs: Needs,
     observed: Observed,
     now: datetime,
-    restart_delays: Delays,
+    terms: RestartTerms,
 ) -> Outcome:
-    steps = onward(run.spec, facts, counted, needs, observed, now, restart_delays)
-    status = _totals(run, counted.roles, counted.down, now)
+    steps = onward(run.spec, facts, counted, needs, observed, now)
+    status = _totals(run, counted.roles, counted, now)
     told_now = story(facts, counted, steps, observed, status.last_failure)
+    if told_now.phase == "Running":
+        whole = incidents.whole_again(status.incidents, now)
+        status = status.model_copy(update={"incidents": whole})
+    if (left := incidents.deadline(counted.incidents, now, terms.incident_window)) is not None:
+        steps.wait(left)
     said = list(told_now.said)
     if run.status.phase == "Suspended":
         said.append(Said(conditions.SUSPENDED, "False", "Resumed", "the run goes on"))
@@ -158,9 +192,10 @@ def _going_on(
 
 
 def _totals(
-    run: Run, roles: Mapping[str, RoleStatus], down: tuple[Down, ...], now: datetime
+    run: Run, roles: Mapping[str, RoleStatus], counted: Counted, now: datetime
 ) -> RunStatus:
     """The run's status with these roles, and what follows from them."""
+    down = counted.down
     desired = sum(role.desired for role in roles.values())
     ready = sum(role.ready for role in roles.values())
     return run.status.model_copy(
@@ -170,6 +205,7 @@ def _totals(
             "replicas_ready": f"{ready}/{desired}",
             "restarts": sum(role.restarts for role in roles.values()),
             "disruptions": sum(role.disruptions for role in roles.values()),
+            "incidents": counted.incidents,
             "last_failure": _last_failure(down[0], now) if down else run.status.last_failure,
         }
     )

@@ -8,6 +8,7 @@ from webhook.crd.conditions import Said
 from webhook.run import conditions, hindrance
 from webhook.run.actions import CreateDeployment, CreateService, Outcome, ScaleDeployment
 from webhook.run.announce import announcements
+from webhook.run.facts import Lost
 from webhook.run.finish import at_rest, ended_status
 from webhook.run.model import DEFAULT_ROLE, RoleStatus
 from webhook.run.verdict import Verdict, deadline
@@ -102,6 +103,9 @@ def _told(observed: Observed) -> tuple[Phase, Hindrance | None, tuple[Said, ...]
         created = Said(conditions.CREATED, "True", "AllCreated", "Deployment and Service are there")
     if deployment is None:
         return "Pending", refused, (created,)
+    lost = hindrance.lost(_lost(observed), 1)
+    if lost:
+        return "Starting", lost, (created, Said(conditions.READY, "False", *lost))
     current = deployment.observed_generation >= deployment.generation
     if current and deployment.available:
         ready = Said(conditions.READY, "True", "Available", "the pod answers")
@@ -112,6 +116,12 @@ def _told(observed: Observed) -> tuple[Phase, Hindrance | None, tuple[Said, ...]
     text = keeps.message if keeps else "the pod is not ready yet"
     ready = Said(conditions.READY, "False", keeps.reason if keeps else "NotReady", text)
     return "Starting", keeps, (created, ready)
+
+
+def _lost(observed: Observed) -> list[Lost]:
+    """Pods on nodes in trouble. One that is deleted has a successor already."""
+    health = ((pod, observed.health(pod)) for pod in observed.pods.values() if not pod.deleted_at)
+    return [Lost(pod, node) for pod, node in health if node and node.trouble]
 
 
 def _next(run: Run, status: RunStatus, now: datetime) -> float | None:

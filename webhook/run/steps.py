@@ -12,6 +12,7 @@ from webhook.run.actions import (
     CreatePod,
     CreateService,
     DeletePod,
+    ForceDeletePod,
     OpenService,
 )
 from webhook.run.roles import ROLES
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from datetime import datetime
 
-    from webhook.backoff import Delays
     from webhook.run.actions import Action
     from webhook.run.counting import Counted
     from webhook.run.facts import RoleFacts
@@ -62,21 +62,22 @@ def onward(
     needs: Needs,
     observed: Observed,
     now: datetime,
-    restart_delays: Delays,
 ) -> Steps:
     """The steps of a run that goes on."""
     steps = Steps(list(_first(spec, needs, observed)))
-    steps.actions += superseded(facts)
+    # A failure that may end the run keeps its log until that is decided.
+    permanent = any(each.permanent and each.cause == "Unknown" for each in counted.incidents)
+    steps.actions += superseded(facts, ended=not permanent)
     created = 0
     for role, one in facts.items():
         entries = backoff.by_index(one.before.recovering)
         for index, pod in one.ended.items():
-            left = backoff.remaining(entries.get(index), now, restart_delays)
+            left = backoff.remaining(entries.get(index), now)
             if left > 0:
                 steps.waiting += 1
                 steps.wait(left)
-            elif not pod.deleted_at:
-                steps.actions.append(DeletePod(pod.name, pod.uid))
+            else:
+                steps.actions += _deletion(one, index, pod)
         if counted.roles[role].attempt != one.before.attempt:
             # What begins anew does so once the API server knows of it.
             continue
@@ -84,7 +85,7 @@ def onward(
             steps.held[role] = held
             continue
         for index in _vacant(one):
-            left = backoff.remaining(entries.get(index), now, restart_delays)
+            left = backoff.remaining(entries.get(index), now)
             if left > 0:
                 steps.waiting += 1
                 steps.wait(left)
@@ -105,12 +106,23 @@ def opened(observed: Observed) -> Iterator[OpenService]:
         yield OpenService()
 
 
-def superseded(facts: Mapping[str, RoleFacts]) -> Iterator[DeletePod]:
-    """Deletion of the pods of earlier attempts."""
+def superseded(
+    facts: Mapping[str, RoleFacts], *, ended: bool = True
+) -> Iterator[DeletePod | ForceDeletePod]:
+    """Deletion of the pods of earlier attempts; of those that have ended only if `ended`."""
     for one in facts.values():
-        for pod in one.stale.values():
-            if not pod.deleted_at:
-                yield DeletePod(pod.name, pod.uid)
+        for index, pod in one.stale.items():
+            if ended or pod.phase not in _ENDED:
+                yield from _deletion(one, index, pod)
+
+
+def _deletion(facts: RoleFacts, index: int, pod: OwnedPod) -> Iterator[DeletePod | ForceDeletePod]:
+    """The deletion of a pod, unless it waits for its kubelet already."""
+    lost = facts.lost.get(index)
+    if lost and lost.node.trouble == "NodeShutdown":
+        yield ForceDeletePod(pod.name, pod.uid)
+    elif not pod.deleted_at:
+        yield DeletePod(pod.name, pod.uid)
 
 
 def cleaned(spec: RunSpec, pods: Mapping[str, OwnedPod]) -> Iterator[DeletePod]:

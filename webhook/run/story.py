@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from webhook.crd.conditions import Said
-from webhook.run import backoff, conditions, hindrance
+from webhook.run import backoff, conditions, hindrance, incidents
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,16 +41,19 @@ def story(
     alive = [pod for one in facts.values() for pod in one.alive.values()]
     desired = sum(one.spec.count for one in facts.values())
     finished = sum(len(one.succeeded) for one in facts.values())
-    running = sum(pod.phase == "Running" for pod in alive)
-    ready = sum(pod.ready for pod in alive)
+    found = [each for one in facts.values() for each in one.lost.values()]
+    away = {each.pod.uid for each in found}
+    running = sum(pod.phase == "Running" and pod.uid not in away for pod in alive)
+    ready = sum(pod.ready and pod.uid not in away for pod in alive)
     needed = desired - finished
 
+    lost = hindrance.lost(found, desired)
     refused = hindrance.refused(observed.refusals)
     unscheduled = hindrance.unscheduled(alive, desired)
     waiting = hindrance.waiting(alive, desired)
     going = hindrance.going(facts)
     phase = _phase(facts, counted, needed)
-    keeps = refused or unscheduled or waiting or going
+    keeps = lost or refused or unscheduled or waiting or going
     if keeps:
         message = keeps.message
     elif phase == "Running":
@@ -61,6 +64,8 @@ def story(
         message = f"{running} of {desired} replicas run; {why}"
     else:
         message = f"{running} of {desired} replicas run"
+    if uncharged := incidents.undecided(counted.incidents):
+        message += f"; not charged yet, for a disruption may be the cause: failures {uncharged}"
     created = _created(refused or going, steps, len(alive), needed)
     said = [created]
     if alive:
@@ -68,8 +73,9 @@ def story(
     if needed and ready == needed:
         said.append(Said(conditions.READY, "True", "AllReady", f"{ready} replicas are ready"))
     else:
-        reason = waiting.reason if waiting else "NotReady"
-        text = waiting.message if waiting else f"{ready} of {needed} replicas are ready"
+        stuck = lost or waiting
+        reason = stuck.reason if stuck else "NotReady"
+        text = stuck.message if stuck else f"{ready} of {needed} replicas are ready"
         said.append(Said(conditions.READY, "False", reason, text))
     return Story(phase, message, tuple(said), keeps)
 
@@ -80,10 +86,10 @@ def _phase(facts: Mapping[str, RoleFacts], counted: Counted, needed: int) -> Pha
         down = set(backoff.by_index(counted.roles[role].recovering))
         for index in one.unfinished:
             pod = one.alive.get(index)
-            if pod is not None and pod.phase == "Running":
+            if pod is not None and pod.phase == "Running" and index not in one.lost:
                 runs += 1
                 begun += 1
-            elif index in down:
+            elif index in down or index in one.lost:
                 return "Restarting"
             elif pod is not None and pod.node:
                 begun += 1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from webhook.run.backoff import MOST_REFUSALS
+from webhook.run.failure import OOM_KILLED
 from webhook.run.roles import end_role
 from webhook.times import elapsed, spoken
 
@@ -31,6 +33,7 @@ def verdict(
     return (
         _succeeded(run.spec, facts)
         or _permanent(run.spec, counted)
+        or _refused(counted)
         or _over_budget(run.spec, counted)
         or deadline(run, now)
     )
@@ -70,28 +73,35 @@ def _succeeded(spec: RunSpec, facts: Mapping[str, RoleFacts]) -> Verdict | None:
 
 
 def _permanent(spec: RunSpec, counted: Counted) -> Verdict | None:
-    down = counted.permanent
-    if down is None:
+    charged = (each for each in counted.decided if each.cause == "Failure" and each.permanent)
+    incident = next(charged, None)
+    if incident is None:
         return None
-    policy = spec.roles[down.role].restart_policy
-    reason = "OutOfMemory" if down.failure.reason == "OOMKilled" else "PermanentFailure"
+    (role,) = incident.failures
+    policy = spec.roles[role].restart_policy
+    reason = "OutOfMemory" if incident.reason == OOM_KILLED else "PermanentFailure"
     return Verdict(
-        "Failed", reason, f"{told(down)}, and the restartPolicy of {down.role} is {policy}"
+        "Failed", reason, f"{incident.message}, and the restartPolicy of {role} is {policy}"
     )
 
 
-def _over_budget(spec: RunSpec, counted: Counted) -> Verdict | None:
-    if not counted.down:
+def _refused(counted: Counted) -> Verdict | None:
+    if counted.refused is None:
         return None
+    text = f"kubelets have refused its pod {MOST_REFUSALS} times in a row"
+    return Verdict("Failed", "PodRefused", f"{told(counted.refused)}; {text}")
+
+
+def _over_budget(spec: RunSpec, counted: Counted) -> Verdict | None:
     failures = sum(role.failed for role in counted.roles.values())
-    if failures > spec.backoff_limit:
-        last = next((each for each in counted.down if not each.failure.disruption), counted.down[0])
-        text = f"{told(last)}; that is failure {failures}, and backoffLimit is {spec.backoff_limit}"
-        return Verdict("Failed", "BackoffLimitExceeded", text)
+    failure = next((each for each in counted.decided if each.cause == "Failure"), None)
+    if failure and failures > spec.backoff_limit:
+        that = f"that is failure {failures}, and backoffLimit is {spec.backoff_limit}"
+        return Verdict("Failed", "BackoffLimitExceeded", f"{failure.message}; {that}")
     disruptions = sum(role.disruptions for role in counted.roles.values())
     limit = spec.disruption_limit
-    if limit is not None and disruptions > limit:
-        last = next((each for each in counted.down if each.failure.disruption), counted.down[0])
-        text = f"{told(last)}; that is disruption {disruptions}, and disruptionLimit is {limit}"
-        return Verdict("Failed", "DisruptionLimitExceeded", text)
+    disruption = next((each for each in counted.decided if each.cause == "Disruption"), None)
+    if disruption and limit is not None and disruptions > limit:
+        that = f"that is disruption {disruptions}, and disruptionLimit is {limit}"
+        return Verdict("Failed", "DisruptionLimitExceeded", f"{disruption.message}; {that}")
     return None

@@ -135,9 +135,11 @@ def test_replicas_without_pods_are_there_too() -> None:
 
 def test_a_replica_that_runs_again_says_how_often_it_went_down() -> None:
     """Until it is stable."""
-    recovering = [{"indexes": "0", "failures": 1, "since": "2026-08-01T12:00:00Z"}]
+    recovering = [
+        {"indexes": "0", "failures": 1, "disruptions": 2, "since": "2026-08-01T12:00:00Z"}
+    ]
     (one,) = told(pod_object("worker-0"), recovering=recovering)
-    assert (one.state, one.downs, one.fine) == ("Running", 1, False)
+    assert (one.state, one.downs, one.fine) == ("Running", 3, False)
 
 
 def test_pods_of_a_deployment_come_by_name_with_their_restarts() -> None:

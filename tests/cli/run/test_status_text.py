@@ -167,6 +167,22 @@ def test_the_last_failure_is_told_with_its_last_lines(wording: Wording) -> None:
     mentions(text(report(lastFailure=gone))[-1], "r disrupted", "1h ago", ": NodeLost")
 
 
+def test_the_last_incidents_are_told(wording: Wording) -> None:
+    """What was charged, for which replica and node, and what it cost."""
+    began = {"replica": "mnist-worker-2", "reason": "NodeNotReady", "began": HOUR_AGO}
+    lost = {"node": "spot-1", "class": "spot", "collateral": 3, "secondsLost": 95}
+    incidents = [
+        {**began, "cause": "Failure"},
+        {**began, "cause": "Failure"},
+        {**began, "cause": "Disruption", **lost},
+        {**began, "cause": "Unknown", "reason": "\x1b[2Jgone"},
+    ]
+    shown = text(report(incidents=incidents))
+    assert shown[-4].strip() == "Incidents"
+    mentions(shown[-2], "disruption", "mnist-worker-2", "spot-1", "class spot", "1h ago", "3", "1m")
+    wording("\n".join(shown[-3:]))
+
+
 def test_what_others_wrote_steers_no_terminal() -> None:
     """A program's last words are its author's, and those of a node, or of a webhook, others'."""
     evil = "\x1b[2Jgone"

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, cast
 
@@ -136,6 +136,11 @@ class Stage:
 
     def __post_init__(self) -> None:
         self._metrics = CertificateMetrics(self.registry)
+
+    def passes(self, seconds: float) -> None:
+        """Time passes, by the wall clock and by the steady one."""
+        self.now += timedelta(seconds=seconds)
+        self.seconds += seconds
 
     def keeper(self, **changes: Any) -> Keeper:
         """A keeper that begins now."""

@@ -15,6 +15,7 @@ from tests.controller.certificates.memory import (
     INSTALLATION,
     SERVING,
     SLICES,
+    TERMS,
     failing,
     refused,
     stage,
@@ -72,7 +73,7 @@ def test_a_request_during_a_rotation_is_answered_by_the_next_one() -> None:
         ask()
         for _ in range(40):
             rest = await keeper.look()
-            begun.now += timedelta(seconds=rest.seconds)
+            begun.passes(rest.seconds)
             secret = begun.memory.objects[AUTHORITY]
             certificate = data_of(secret).get("tls.crt")
             if certificate not in signed:
@@ -220,5 +221,28 @@ def test_who_does_not_lead_tells_no_state() -> None:
         assert begun.count("phase", phase="steady") is None
         assert begun.count("expiry_timestamp_seconds", certificate="leaf") is None
         assert begun.count("writes_total", object="authority") == 2
+
+    virtual_time.run(work())
+
+
+def test_a_leader_whose_clock_is_ahead_lets_clients_have_their_time() -> None:
+    """It counts by its own steady clock, from when it saw what the leader before it has written."""
+    begun = stage()
+
+    async def work() -> None:
+        first = begun.keeper()
+        await until_waiting(first)
+        begun.memory.objects[AUTHORITY]["metadata"]["annotations"] = {names.ROTATE: "now"}
+        await until_waiting(first)
+        assert first.reason.startswith("published: every client")
+        begun.now += timedelta(minutes=10)
+        second = begun.keeper()
+        rest = await second.look()
+        assert second.reason.startswith("published: every client")
+        assert rest.seconds == TERMS.settle.total_seconds()
+        begun.passes(rest.seconds - 1)
+        assert (await second.look()).wakes
+        begun.passes(1)
+        assert not (await second.look()).wakes
 
     virtual_time.run(work())

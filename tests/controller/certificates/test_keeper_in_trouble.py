@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 
 from tests.controller.certificates.memory import (
@@ -206,5 +204,5 @@ async def settled(begun: Stage, keeper: Keeper) -> None:
         assert "undoes" not in keeper.reason
         if "nothing is due" in keeper.reason:
             return
-        begun.now += timedelta(seconds=rest.seconds)
+        begun.passes(rest.seconds)
     raise AssertionError(keeper.reason)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tests.run.machine.ledger import Fate, Ledger
-from tests.run.machine.things import Json, RunThing
+from tests.run.machine.things import Json, RunThing, seconds
 
 OVER = ("Succeeded", "Failed")
-# A replica that ran for less than this was not stable, whatever counts as stable.
-SHORT = 60.0
 
 
 def indexes(text: str) -> set[int]:
@@ -35,7 +33,7 @@ class Books:
     counted: uids of pods whose end was ever counted.
     used: uids of pods that vanished, and whose end was counted.
     attempts, epochs: by role, the attempt, and the one from which on successes count.
-    rows: (role, index) -> how often in a row it went down, and when that was last written.
+    waits: (role, index) -> until when it waits, by what was last written.
     """
 
     run_uid: str
@@ -45,7 +43,7 @@ class Books:
     used: set[str] = field(default_factory=set)
     attempts: dict[str, int] = field(default_factory=dict)
     epochs: dict[str, int] = field(default_factory=dict)
-    rows: dict[tuple[str, int], tuple[int, float]] = field(default_factory=dict)
+    waits: dict[tuple[str, int], float] = field(default_factory=dict)
     ever_succeeded: dict[str, set[int]] = field(default_factory=dict)
     over: bool = False
 
@@ -56,6 +54,11 @@ class Books:
     def fates(self, role: str, index: int | None = None) -> list[Fate]:
         """What became of the pods of a role, or of one replica."""
         return self.ledger.of(self.run_uid, role, index)
+
+    def every_fate(self) -> list[Fate]:
+        """What became of the run's pods."""
+        mine = self.ledger.fates.values()
+        return [fate for fate in mine if fate.pod.run_uid == self.run_uid]
 
     def newly_counted(self, old: Json, new: Json) -> list[Fate]:
         """The pods whose uids a role's status names for the first time."""
@@ -81,50 +84,35 @@ class Books:
 
     def wait_until(self, role: str, index: int) -> float:
         """Before this moment the replica may not be begun again."""
-        times, since = self.rows.get((role, index), (0, 0.0))
-        return since + min(360.0, 10.0 * 2 ** (times - 1)) if times else 0.0
+        return self.waits.get((role, index), 0.0)
 
     def anew(self, scope: str, role: str, old: Json, new: Json) -> bool:
         """Whether a write begins a role anew, its finished replicas among them."""
         if scope == "Replica" or attempt(new, role) == attempt(old, role):
             return False
         unit = new["replicas"] if scope == "Run" else [role]
-        return any(charges(role_of(new, each)) > charges(role_of(old, each)) for each in unit)
+        return any(restarts(role_of(new, each)) > restarts(role_of(old, each)) for each in unit)
 
-    def note(self, old: RunThing, new: RunThing, now: float) -> None:
+    def note(self, old: RunThing, new: RunThing) -> None:
         """Remember what a write said."""
         scope = new.spec.get("restartScope", "Replica")
         for role in new.status.get("replicas", {}):
             anew = self.anew(scope, role, old.status, new.status)
-            before, after = role_of(old.status, role), role_of(new.status, role)
+            after = role_of(new.status, role)
             if anew:
-                self._begin_anew(role, after, now)
-            elif charges(after) > charges(before):
-                went = {fate.pod.index for fate in self.newly_counted(before, after)}
-                for index in went | set(self.newly_missed(before, after)):
-                    self._went_down(role, index, now)
+                self.epochs[role] = after["attempt"]
+            self.waits = {at: until for at, until in self.waits.items() if at[0] != role}
+            for entry in after.get("recovering", ()):
+                until = seconds(entry["since"]) + entry["waitMilliseconds"] / 1000
+                self.waits.update(((role, index), until) for index in indexes(entry["indexes"]))
             self.attempts[role] = after.get("attempt", 0)
             self.counted |= set(after.get("countedUIDs", ()))
             done = indexes(after.get("succeededIndexes", ""))
             self.ever_succeeded[role] = done if anew else done | self.ever_succeeded.get(role, done)
         if new.status.get("phase") == "Suspended":
             # A run at rest has waited.
-            self.rows.clear()
+            self.waits.clear()
         self.over = self.over or new.status.get("phase") in OVER
-
-    def _begin_anew(self, role: str, after: Json, now: float) -> None:
-        self.epochs[role] = after["attempt"]
-        known = [times for (name, _), (times, _) in self.rows.items() if name == role]
-        lasting = any(fate.lasted(now) >= SHORT for fate in self.fates(role))
-        row = 1 if lasting else max(known, default=0) + 1
-        for index in range(after.get("desired", 0)):
-            self.rows[role, index] = (row, now)
-
-    def _went_down(self, role: str, index: int, now: float) -> None:
-        times, _ = self.rows.get((role, index), (0, 0.0))
-        last = self.fates(role, index)[-1:]
-        lasting = any(fate.lasted(now) >= SHORT for fate in last)
-        self.rows[role, index] = (1 if lasting else times + 1, now)
 
 
 def attempt(status: Json, role: str) -> int:
@@ -132,6 +120,26 @@ def attempt(status: Json, role: str) -> int:
     return int(role_of(status, role).get("attempt", 0))
 
 
-def charges(role: Json) -> int:
-    """Failures and disruptions of a role's status."""
-    return int(role.get("failed", 0)) + int(role.get("disruptions", 0))
+def restarts(role: Json) -> int:
+    """Restarts of a role's status."""
+    return int(role.get("restarts", 0))
+
+
+def uncharged(status: Json) -> int:
+    """Failures that wait for their charge."""
+    waiting = (each for each in status.get("incidents", ()) if each["cause"] == "Unknown")
+    return sum(sum(each["failures"].values()) for each in waiting)
+
+
+def collateral(old: Json, new: Json) -> int:
+    """Failures that a write adds to disruptions."""
+    before = {
+        each["began"]: each["collateral"]
+        for each in old.get("incidents", ())
+        if each["cause"] == "Disruption"
+    }
+    return sum(
+        each["collateral"] - before.get(each["began"], 0)
+        for each in new.get("incidents", ())
+        if each["cause"] == "Disruption"
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeAlias
@@ -16,7 +16,7 @@ from tests.run.machine.sight import Sight
 from tests.run.machine.things import Json, RunThing, moment
 from webhook.run import actions as act
 from webhook.run.model import Run
-from webhook.run.observed import Needs, Observed, Refusal
+from webhook.run.observed import Needs, NodeHealth, Observed, Refusal
 
 Heart: TypeAlias = Callable[[Run, Needs, Observed, datetime], act.Outcome]
 # Seconds after which what was refused is tried again; the real one doubles them.
@@ -107,7 +107,10 @@ class Controller:
 
     def _wake(self, kind: str, names: Iterable[str]) -> None:
         for name in names:
-            if kind != "pods":
+            if kind == "nodes":
+                here = (pod for pod in self.sight.held("pods").values() if pod.node == name)
+                self.due.update((pod.run, self.server.now) for pod in here if pod.run)
+            elif kind != "pods":
                 self.due[name] = self.server.now
             else:
                 for run in {name.rsplit("-", 2)[0], *self._owners(name)}:
@@ -126,16 +129,21 @@ class Controller:
         now = moment(self.server.now)
         run, needs = raw.run(thing), self.needs(thing)
         absent: frozenset[str] = frozenset()
+        read: dict[str, NodeHealth] = {}
         for _ in range(LOOK_UPS):
-            observed = self._observed(thing, absent)
+            observed = self._observed(thing, absent, read)
             outcome = self.heart(run, needs, observed, now)
-            if not outcome.look_up:
+            if not outcome.look_up and not outcome.look_up_nodes:
                 break
             absent |= self._look_up(thing, outcome.look_up)
+            for node in outcome.look_up_nodes:
+                read[node] = raw.node(node, self.server.nodes.get(node))
         self.laws.decided(run, needs, observed, outcome, now)
         self.works[name] = Work(thing, outcome, list(outcome.actions), {}, self.server.now)
 
-    def _observed(self, thing: RunThing, absent: frozenset[str]) -> Observed:
+    def _observed(
+        self, thing: RunThing, absent: frozenset[str], read: Mapping[str, NodeHealth]
+    ) -> Observed:
         held = self.sight.held
 
         def mine(kind: str) -> bool:
@@ -143,6 +151,10 @@ class Controller:
             return found is not None and found.run_uid == thing.uid
 
         pods = {n: raw.pod(p) for n, p in held("pods").items() if p.run_uid == thing.uid}
+        known = self.sight.nodes()
+        nodes = None
+        if known is not None:
+            nodes = {**{name: raw.node(name, node) for name, node in known.items()}, **read}
         deployment = held("deployments")[thing.name] if mine("deployments") else None
         return Observed(
             pods=pods,
@@ -151,6 +163,8 @@ class Controller:
             config_map=mine("configmaps"),
             deployment=raw.deployment(deployment) if deployment else None,
             absent=absent - pods.keys(),
+            nodes=nodes,
+            nodes_read=frozenset(read),
             refusals=tuple(self.refusals.get(thing.name, {}).values()),
         )
 
@@ -207,7 +221,7 @@ class Controller:
                 self._again(name, now + RETRY)
             return
         self.sight.answered("runs", written)
-        self.laws.written(thing, written, work.at)
+        self.laws.written(thing, written)
         self._again(name, now)
 
     def _note(self, name: str, work: Work) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 
 from tests.run.machine.books import indexes
+from tests.run.machine.things import ENDED
 from webhook.run import actions as act
 from webhook.run.model import RoleStatus, Run
 from webhook.run.observed import Needs, Observed
 
 OVER = ("Succeeded", "Failed")
+WINDOW = 90.0
 # Of the frameworks that are tried: who has to run first.
 AFTER: dict[tuple[str | None, str], tuple[str, ...]] = {
     ("mpi", "launcher"): ("worker",),
@@ -26,6 +28,7 @@ def check(run: Run, needs: Needs, observed: Observed, outcome: act.Outcome, now:
     if run.metadata.deletion_timestamp:
         assert not outcome.actions, "something is done for a run that is being deleted"
     _order(needs, observed, outcome)
+    _charges(run, observed, outcome, now)
     if run.status.phase not in OVER and not run.metadata.deletion_timestamp:
         _looked_up(run, observed)
     pods = [each for each in outcome.actions if isinstance(each, act.CreatePod)]
@@ -34,6 +37,31 @@ def check(run: Run, needs: Needs, observed: Observed, outcome: act.Outcome, now:
         _creation(run, observed, pod, now)
         anew = outcome.status.replicas[pod.role].attempt
         assert pod.attempt == anew, f"{pod.role}-{pod.index} is created, and its role begins anew"
+
+
+def _charges(run: Run, observed: Observed, outcome: act.Outcome, now: datetime) -> None:
+    """A failure is charged after its window, or where nothing may be interrupted.
+
+    And never while the controller sees a disruption. Once charged, it stays so.
+    """
+    known = {(each.began, each.message): each for each in run.status.incidents}
+    for each in outcome.status.incidents:
+        before = known.get((each.began, each.message))
+        if before is not None and before.cause != "Unknown":
+            # Of two controllers each may count an end, and so make an entry that is alike.
+            kept = each.cause in (before.cause, "Unknown")
+            assert kept, f"the cause of {before} becomes {each}"
+            continue
+        if each.cause != "Failure":
+            continue
+        late = (now - datetime.fromisoformat(each.began)).total_seconds() >= WINDOW
+        pods = [pod for pod in observed.pods.values() if pod.node]
+        healths = [(pod, observed.health(pod)) for pod in pods]
+        calm = not any(node is None or node.interruptible for _, node in healths)
+        assert late or calm, f"{each} is charged before its window is over"
+        for pod, node in healths:
+            lost = node is not None and node.trouble and pod.phase not in ENDED
+            assert not lost, f"{each} is charged, and {pod.name} is on {node}"
 
 
 def _looked_up(run: Run, observed: Observed) -> None:
@@ -78,7 +106,7 @@ def _creation(run: Run, observed: Observed, pod: act.CreatePod, now: datetime) -
     assert pod.index not in indexes(role.active_indexes), f"{what}: that it went is not written"
     for entry in role.recovering:
         if pod.index in indexes(entry.indexes):
-            wait = min(360.0, 10.0 * 2 ** (entry.failures - 1))
+            wait = entry.wait_milliseconds / 1000
             since = (now - datetime.fromisoformat(entry.since)).total_seconds()
             assert since >= wait, f"{what}: {since} s after it went down, and not {wait}"
     for first in AFTER.get((run.spec.framework, pod.role), ()):

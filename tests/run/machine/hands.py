@@ -25,6 +25,8 @@ class Hands:
                 self._create_pod(thing, action)
             case act.DeletePod(pod, uid):
                 self._delete_pod(pod, uid)
+            case act.ForceDeletePod(pod, uid):
+                self._delete_pod(pod, uid, force=True)
             case act.DeleteRun():
                 self._delete_run(thing)
             case act.CreateService(closed):
@@ -68,9 +70,9 @@ class Hands:
             made = there
         self.sight.answered("pods", made)
 
-    def _delete_pod(self, name: str, uid: str) -> None:
+    def _delete_pod(self, name: str, uid: str, *, force: bool = False) -> None:
         try:
-            left = self.server.delete_pod(name, uid, "controller")
+            left = self.server.delete_pod(name, uid, "controller", force=force)
         except Refused:
             return
         if left is not None:

@@ -22,6 +22,10 @@ SOME = tuple(range(8))
 MOSTLY = (True, True, True, False)
 SELDOM = (False, False, False, True)
 DRAINS = ("PreemptionByScheduler", "EvictionByEvictionAPI")
+NODE_STORIES = (
+    *("back", "back", "back", "untainted", "lost", "noticed", "tainted", "tainted"),
+    *("off", "shut down", "shut down", "gone", "collected", "collected", "out of service"),
+)
 
 HAPPENINGS = (
     Happening("exits", 8, {"pod": SOME, "code": (1, 0, 0, 127, 128, 137)}),
@@ -32,7 +36,7 @@ HAPPENINGS = (
     Happening("targeted", 2, {"pod": SOME, "reason": (*DRAINS, "")}),
     Happening("goes", 4, {"pod": SOME, "code": (None, 0, 1, 143)}),
     Happening("starts", 2, {"pod": SOME}),
-    Happening("node", 3, {"name": NODES, "what": ("collected", "back", "back", "tainted", "lost")}),
+    Happening("node", 4, {"name": NODES, "what": NODE_STORIES}),
     Happening("suspend", 1, {"name": ("one", "two"), "value": SELDOM}),
     Happening("suspend", 1, {"name": ("one",), "value": (False, True)}),
     Happening("delete", 1, {"kind": ("services", "configmaps", "deployments")}),

@@ -43,14 +43,20 @@ class Laws:
                 pod = self.server.pods.get(name)
                 if pod is not None and pod.uid == uid:
                     self._deletion(pod)
+            case act.ForceDeletePod(name, uid):
+                pod = self.server.pods.get(name)
+                if pod is not None and pod.uid == uid:
+                    self._deletion(pod)
+                    living = pod in self.server.ledger.living()
+                    assert not living, f"{name} is deleted by force, and its program runs"
             case act.DeleteRun():
                 self._end_of_life(thing)
 
-    def written(self, old: RunThing, new: RunThing, decided: float) -> None:
-        """A status was written; what it says was decided somewhat earlier."""
+    def written(self, old: RunThing, new: RunThing) -> None:
+        """A status was written."""
         books = self.of(new.uid)
         statuses.check(books, raw.run(new).spec, old.status, new.status, self.server.now)
-        books.note(old, new, decided)
+        books.note(old, new)
 
     def every_moment(self) -> None:
         """What is stored now."""
@@ -60,6 +66,8 @@ class Laws:
                 place = (pod.run_uid, pod.role, pod.index)
                 assert place not in places, f"two pods for {place}"
                 places.add(place)
+        programs = [(pod.run_uid, pod.role, pod.index) for pod in self.server.ledger.living()]
+        assert len(set(programs)) == len(programs), f"two programs of one replica: {programs}"
 
     def _creation(self, thing: RunThing, role: str, index: int) -> None:
         books, run = self.of(thing.uid), self.server.runs.get(thing.name)

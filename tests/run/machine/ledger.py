@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from tests.run.machine.things import Pod
 
 # status.reason of a failed pod that tells of its node, as far as the world makes use of them.
+LOST_CONTAINER = "ContainerStatusUnknown"
 NODE_REASONS = ("NodeLost", "Shutdown", "Preempting", "OutOfcpu")
 
 
@@ -37,6 +38,7 @@ class Fate:
         if pod.phase == "Succeeded":
             return "disruption" if touched else "success"
         if pod.phase == "Failed":
+            touched = touched or pod.word == LOST_CONTAINER
             return "disruption" if touched or pod.reason in NODE_REASONS else "program"
         if self.gone_at is not None:
             return "vanished"
@@ -49,9 +51,18 @@ class Fate:
 
 @dataclass
 class Ledger:
-    """Fates by uid, in the order of creation."""
+    """Fates by uid, in the order of creation.
+
+    silent: nodes whose kubelets reach nobody; off: those whose machine is off.
+    dead: uids of pods whose programs ended with their machine, or by somebody's word.
+    orphans: uids of pods that are not stored any more, and whose programs go on all the same.
+    """
 
     fates: dict[str, Fate] = field(default_factory=dict)
+    silent: set[str] = field(default_factory=set)
+    off: set[str] = field(default_factory=set)
+    dead: set[str] = field(default_factory=set)
+    orphans: set[str] = field(default_factory=set)
 
     def created(self, pod: Pod) -> None:
         """A pod was stored."""
@@ -61,14 +72,46 @@ class Ledger:
         """A pod changed."""
         self.fates[pod.uid].pod = pod
 
-    def asked(self, pod: Pod, by: str) -> None:
-        """Somebody asked for the deletion of a pod that lives."""
+    def asked(self, pod: Pod, by: str, *, force: bool = False) -> None:
+        """Somebody asked for the deletion of a pod that lives.
+
+        Who forces it, and is not the controller, gives his word that its program has ended.
+        """
         fate = self.fates[pod.uid]
         fate.asked_by = fate.asked_by or by
+        if force and by != "controller":
+            self.dead.add(pod.uid)
 
     def gone(self, pod: Pod, now: float) -> None:
         """A pod is not stored any more."""
         self.fates[pod.uid].gone_at = now
+        if pod.node in self.silent - self.off and pod.started is not None and not pod.over:
+            self.orphans.add(pod.uid)
+
+    def turned_off(self, node: str) -> None:
+        """A machine is off: what ran on it has ended."""
+        self.silent.add(node)
+        self.off.add(node)
+        here = {uid for uid, fate in self.fates.items() if fate.pod.node == node}
+        self.dead |= here
+        self.orphans -= here
+
+    def heard_again(self, node: str) -> None:
+        """A kubelet reaches the API server: it ends what is not stored any more."""
+        self.silent.discard(node)
+        self.off.discard(node)
+        self.orphans -= {uid for uid in self.orphans if self.fates[uid].pod.node == node}
+
+    def living(self) -> list[Pod]:
+        """Pods whose programs run, whether they are stored or not."""
+        return [
+            fate.pod
+            for uid, fate in self.fates.items()
+            if fate.pod.started is not None
+            and not fate.pod.over
+            and uid not in self.dead
+            and (fate.gone_at is None or uid in self.orphans)
+        ]
 
     def of(self, run_uid: str, role: str, index: int | None = None) -> list[Fate]:
         """Fates of a role's pods, or of one replica's."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from tests.run.machine.ledger import LOST_CONTAINER
 from tests.run.machine.server import Server
-from tests.run.machine.things import GRACE, Pod, RunThing, Thing
+from tests.run.machine.things import GRACE, Node, Pod, RunThing, Thing
 
 NODES = ("node-a", "node-b")
 STRANGER = "a stranger"
@@ -16,14 +17,27 @@ class Nature:
     """Everything around the controller. Every method is one thing that can happen, or nothing."""
 
     server: Server
-    lost: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        for name in NODES:
+            self._register(name)
+
+    @property
+    def lost(self) -> set[str]:
+        """Nodes whose kubelets reach nobody."""
+        return self.server.ledger.silent
 
     def start(self, pod: Pod) -> None:
         """One step of a pod's way: bound, running, ready."""
         if pod.over or not self._kubelet_reaches(pod) or pod.name not in self.server.pods:
             return
         if not pod.node:
-            nodes = [node for node in NODES if node not in self.lost]
+            there = self.server.nodes
+            nodes = [
+                node
+                for node in NODES
+                if node not in self.lost and node in there and there[node].ready == "True"
+            ]
             if nodes:
                 self._change(pod, node=nodes[pod.index % len(nodes)])
         elif pod.phase == "Pending" and pod.going is None:
@@ -73,13 +87,57 @@ class Nature:
             self.exit(pod, code)
 
     def lose(self, node: str) -> None:
-        """A node is not heard of any more."""
-        if node:
-            self.lost.add(node)
+        """A node is not heard of any more; its programs go on."""
+        self.lost.add(node)
+
+    def turn_off(self, node: str) -> None:
+        """A machine is off. Nobody is told."""
+        self.server.ledger.turned_off(node)
+
+    def notice(self, node: str) -> None:
+        """The node controller has heard nothing of a node for too long."""
+        there = self.server.nodes.get(node)
+        if node in self.lost and there and there.ready == "True":
+            self._change_node(node, ready="Unknown", since=self.server.now)
+
+    def shut_down(self, node: str) -> None:
+        """The cloud's node controller says that a machine is off that is not ready."""
+        self.notice(node)
+        if node in self.server.ledger.off and node in self.server.nodes:
+            self._change_node(node, shut_down=True)
+
+    def forget(self, node: str) -> None:
+        """The cloud has no such machine any more, and its Node is deleted."""
+        self.turn_off(node)
+        if node in self.server.nodes:
+            self.server.remove("nodes", node)
 
     def recover(self, node: str) -> None:
-        """It is there again."""
-        self.lost.discard(node)
+        """It is there again, and says how the pods are. The taint of a shutdown is taken later."""
+        was_off = node in self.server.ledger.off
+        self.server.ledger.heard_again(node)
+        if node not in self.server.nodes:
+            self._register(node)
+        else:
+            self._change_node(node, ready="True", since=None)
+        for pod in list(self.server.pods.values()) if was_off else ():
+            if pod.node == node and not pod.over:
+                self._not_found(pod)
+
+    def untaint(self, node: str) -> None:
+        """The cloud's node controller sees a node ready."""
+        there = self.server.nodes.get(node)
+        if there and there.ready == "True":
+            self._change_node(node, shut_down=False)
+
+    def _not_found(self, pod: Pod) -> None:
+        """A kubelet whose machine was restarted does not find the pod's containers."""
+        if pod.going is not None or pod.started is None:
+            self.server.remove("pods", pod.name)
+            return
+        now = self.server.now
+        ended = {"phase": "Failed", "ready": False, "ended": now, "code": 137}
+        self._change(pod, **ended, word=LOST_CONTAINER)
 
     def taint(self, pod: Pod) -> None:
         """The taint manager deletes what runs on a lost node; nobody there hears of it."""
@@ -89,14 +147,22 @@ class Nature:
             self.server.delete_pod(marked.name, marked.uid, STRANGER)
 
     def collect_pods(self) -> None:
-        """PodGC takes every pod of a lost node; those that had not ended fail first."""
+        """PodGC takes every pod whose Node is gone; those that had not ended fail first."""
         for pod in list(self.server.pods.values()):
-            if pod.node in self.lost:
+            if pod.node and pod.node not in self.server.nodes:
                 if not pod.over:
                     now = self.server.now
                     mark = pod.target or ("DeletionByPodGC", now)
                     self._change(pod, phase="Failed", ready=False, ended=now, target=mark)
                 self.server.remove("pods", pod.name)
+
+    def out_of_service(self, node: str) -> None:
+        """An administrator knows that a machine is off, and says so: PodGC takes its pods."""
+        self.turn_off(node)
+        self.notice(node)
+        for pod in list(self.server.pods.values()):
+            if pod.node == node and not pod.over:
+                self.server.delete_pod(pod.name, pod.uid, "PodGC", force=True)
 
     def collect_garbage(self) -> None:
         """Deletes what a Run owned that is not there any more, or waits for them to go."""
@@ -136,7 +202,9 @@ class Nature:
 
         finishing: the role whose pods come to an end, by uid of the run.
         """
-        self.lost.clear()
+        for node in NODES:
+            self.recover(node)
+            self.untaint(node)
         self.vacate()
         self.server.quota_used_up = False
         for pod in list(self.server.pods.values()):
@@ -148,6 +216,14 @@ class Nature:
                 self.start(pod)
         self.deploy()
         self.collect_garbage()
+
+    def _register(self, name: str) -> None:
+        """A kubelet makes its Node. Those of the second name are never interrupted."""
+        node = Node(name, self.server.now, interruptible=name != NODES[1])
+        self.server.create("nodes", node)
+
+    def _change_node(self, name: str, **fields: object) -> None:
+        self.server.change("nodes", name, **fields)
 
     def _kubelet_reaches(self, pod: Pod) -> bool:
         return pod.node not in self.lost

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from tests.run.machine.things import GRACE, Json, Pod, RunThing, Thing, stamp
+from tests.run.machine.things import GRACE, Json, Node, Pod, RunThing, Thing, stamp
 from webhook.run import seen
 from webhook.run.model import Run
-from webhook.run.observed import OwnedDeployment, OwnedPod
+from webhook.run.observed import NodeHealth, OwnedDeployment, OwnedPod
 
 _runs: dict[int, tuple[RunThing, Run]] = {}
 
@@ -44,6 +44,21 @@ def deployment(thing: Thing) -> OwnedDeployment:
     )
     assert kept is not None
     return kept
+
+
+def node(name: str, thing: Node | None) -> NodeHealth:
+    """A node, or that it is gone."""
+    if thing is None:
+        return NodeHealth(name)
+    return NodeHealth(
+        name,
+        thing.uid,
+        stamp(thing.created),
+        "True" if thing.ready == "True" else "Unknown",
+        "" if thing.since is None else stamp(thing.since),
+        thing.shut_down,
+        thing.interruptible,
+    )
 
 
 def _metadata(name: str, uid: str, run_name: str, run_uid: str) -> Json:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from tests.run.machine.ledger import Ledger
-from tests.run.machine.things import GRACE, Json, Pod, RunThing, Thing
+from tests.run.machine.things import GRACE, Json, Node, Pod, RunThing, Thing
 
-Object: TypeAlias = Pod | RunThing | Thing
-KINDS = ("runs", "pods", "services", "configmaps", "deployments")
+Object: TypeAlias = Pod | RunThing | Thing | Node
+KINDS = ("runs", "pods", "services", "configmaps", "deployments", "nodes")
 
 
 class Refused(Exception):
@@ -50,6 +50,11 @@ class Server:
     def pods(self) -> Mapping[str, Pod]:
         """Pods by name."""
         return self.stored["pods"]
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """Nodes by name."""
+        return self.stored["nodes"]
 
     def create(self, kind: str, thing: Object) -> Any:
         """Store a new object. Raises Refused if its name is taken, or the quota is used up."""
@@ -91,7 +96,7 @@ class Server:
         if pod.uid != uid:
             raise Refused("Conflict", "the UID in the precondition does not match")
         if not pod.over:
-            self.ledger.asked(pod, by)
+            self.ledger.asked(pod, by, force=force)
         if force or pod.over or not pod.node:
             self.remove("pods", name)
             return None

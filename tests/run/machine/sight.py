@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.run.machine.server import KINDS, Object, Server
+from tests.run.machine.things import Node
 
 
 class Sight:
@@ -15,11 +16,18 @@ class Sight:
         self._held: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
         self._read: dict[str, int] = {}
         self._told: dict[str, int] = {}
+        self._gone: set[str] = set()
 
     @property
     def whole(self) -> bool:
-        """Whether every kind has been listed."""
-        return not self.unlisted
+        """Whether every kind has been listed without which nothing is done."""
+        return not set(self.unlisted) - {"nodes"}
+
+    def nodes(self) -> dict[str, Node | None] | None:
+        """The nodes that were ever heard of, by name; None before the first list."""
+        if "nodes" not in self._read:
+            return None
+        return {**dict.fromkeys(self._gone), **self._held["nodes"]}
 
     @property
     def unlisted(self) -> list[str]:
@@ -41,6 +49,8 @@ class Sight:
         self._read[kind] = len(self._server.log[kind])
         self._told[kind] = self._server.version
         after = self._held[kind]
+        if kind == "nodes":
+            self._gone |= before.keys() - after.keys()
         return {name for name in {**before, **after} if before.get(name) != after.get(name)}
 
     def hear(self, kind: str, events: int) -> set[str]:
@@ -68,5 +78,7 @@ class Sight:
     def _set(self, kind: str, name: str, thing: Object | None) -> None:
         if thing is None:
             self._held[kind].pop(name, None)
+            if kind == "nodes":
+                self._gone.add(name)
         else:
             self._held[kind][name] = thing

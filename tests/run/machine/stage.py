@@ -69,11 +69,24 @@ class Stage:
             self.nature.start(each)
 
     def node(self, name: str, what: str) -> None:
-        """A node is lost, its pods are tainted or collected, or it is there again."""
-        if what == "back":
-            self.nature.recover(name)
-            return
-        self.nature.lose(name)
+        """A node is lost, that is noticed in one way or another, or it is there again."""
+        match what:
+            case "back":
+                self.nature.recover(name)
+            case "untainted":
+                self.nature.untaint(name)
+            case "off":
+                self.nature.turn_off(name)
+            case "shut down":
+                self.nature.shut_down(name)
+            case "gone" | "collected":
+                self.nature.forget(name)
+            case "out of service":
+                self.nature.out_of_service(name)
+            case _:
+                self.nature.lose(name)
+        if what in ("noticed", "tainted"):
+            self.nature.notice(name)
         if what == "tainted":
             for pod in self._pods():
                 self.nature.taint(pod)

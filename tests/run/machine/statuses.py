@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from tests.run.machine.books import OVER, Books, attempt, charges, indexes, role_of
+from tests.run.machine.books import (
+    OVER,
+    Books,
+    attempt,
+    collateral,
+    indexes,
+    restarts,
+    role_of,
+    uncharged,
+)
 from tests.run.machine.ledger import Fate
 from tests.run.machine.things import Json, seconds
+from webhook.run.backoff import MOST_REFUSALS
 from webhook.run.model import RunSpec
 
 SCOPE_COUNTS = ("restarts", "disruptions", "failed", "attempt")
@@ -14,6 +24,11 @@ def check(books: Books, spec: RunSpec, old: Json, new: Json, now: float) -> None
     """Raise AssertionError where a status breaks a law."""
     _run_wide(old, new, now)
     bumped = []
+    ended = [
+        fate
+        for role in spec.roles
+        for fate in books.newly_counted(role_of(old, role), role_of(new, role))
+    ]
     for role in spec.roles:
         before, after = role_of(old, role), role_of(new, role)
         for count in SCOPE_COUNTS:
@@ -26,9 +41,11 @@ def check(books: Books, spec: RunSpec, old: Json, new: Json, now: float) -> None
             # Of two that write at once each may count an end: that is what a leader is elected for.
             continue
         elif new.get("phase") in OVER:
-            _at_the_end(books, role, before, after)
+            _at_the_end(books, role, before, after, _waiting(old, role))
         else:
             _one_by_one(books, spec, role, before, after)
+    if books.alone:
+        _charged_once(spec, old, new, ended)
     if bumped and books.alone:
         _anew(books, spec, old, new, bumped)
     for count in ("restarts", "disruptions"):
@@ -80,15 +97,11 @@ def _one_by_one(books: Books, spec: RunSpec, role: str, before: Json, after: Jso
         assert fate.pod.uid not in books.counted | books.used, f"{what} is counted again"
         assert fate.pod.role == role, f"{what} is counted for {role}"
         assert fate.pod.attempt == after.get("attempt", 0), f"{what} is of an earlier attempt"
-        assert fate.word in ("program", "disruption", "success"), f"{what} is counted"
-        assert not _permanent(spec, fate), f"{what} was permanent, and the run goes on"
+        off = fate.pod.uid in books.ledger.dead
+        assert off or fate.word in ("program", "disruption", "success"), f"{what} is counted"
     active = len(indexes(after.get("activeIndexes", "")))
     assert spec.serving or active >= after.get("active", 0), f"{role}: only {active} are remembered"
-    failed = after.get("failed", 0) - before.get("failed", 0)
-    assert failed == sum(fate.word == "program" for fate in ends), (
-        f"{role}: {failed} failures are counted, of {[(f.pod.name, f.word) for f in ends]}"
-    )
-    missed = charges(after) - charges(before) - sum(fate.word != "success" for fate in ends)
+    missed = restarts(after) - restarts(before) - sum(fate.word != "success" for fate in ends)
     gone = books.newly_missed(before, after)
     assert missed == len(gone), (
         f"{role}: {missed} pods that vanished are counted, and {gone} are not there any more"
@@ -97,6 +110,40 @@ def _one_by_one(books: Books, spec: RunSpec, role: str, before: Json, after: Jso
         found = books.vanished(role, index)
         assert found, f"{role}-{index} is counted as vanished, and is not"
         books.used.add(found[0].pod.uid)
+
+
+def _charged_once(spec: RunSpec, old: Json, new: Json, ended: list[Fate]) -> None:
+    """Every failure is charged, or waits for it, or belongs to a disruption; and just once."""
+    roles = list(spec.roles)
+    before, after = ([role_of(each, role) for role in roles] for each in (old, new))
+    failed = sum(each.get("failed", 0) for each in after)
+    failed -= sum(each.get("failed", 0) for each in before)
+    disruptions = sum(each.get("disruptions", 0) for each in after)
+    disruptions -= sum(each.get("disruptions", 0) for each in before)
+    assert disruptions <= 1, f"{disruptions} disruptions are charged at once"
+    causes = [each["cause"] for each in new.get("incidents", ())]
+    known = {each["began"] for each in old.get("incidents", ()) if each["cause"] == "Disruption"}
+    fresh = [
+        each
+        for each in new.get("incidents", ())
+        if each["cause"] == "Disruption" and each["began"] not in known
+    ]
+    assert len(fresh) == disruptions, f"{disruptions} disruptions are charged for {fresh}"
+    if any(fate.word == "disruption" for fate in ended):
+        assert "Disruption" in causes, f"a disruption belongs to no incident: {ended}"
+    if new.get("phase") in OVER or new.get("phase") == "Suspended":
+        return
+    told = failed + uncharged(new) - uncharged(old) + collateral(old, new)
+    programs = sum(fate.word == "program" for fate in ended)
+    if spec.restart_scope == "Replica":
+        assert told == programs, f"{told} failures are told of, and there were {programs}"
+        permanent = any(_permanent(spec, fate) for fate in ended)
+        waits = any(each.get("permanent") for each in new.get("incidents", ()))
+        excused = collateral(old, new) > 0
+        assert not permanent or waits or excused, "a failure was permanent, and the run goes on"
+    else:
+        begun = sum(map(restarts, after)) - sum(map(restarts, before))
+        assert 0 <= told <= begun, f"{told} failures are told of in {begun} restarts"
 
 
 def _successes(books: Books, spec: RunSpec, role: str, old: Json, new: Json) -> None:
@@ -113,15 +160,17 @@ def _successes(books: Books, spec: RunSpec, role: str, old: Json, new: Json) -> 
 
 
 def _anew(books: Books, spec: RunSpec, old: Json, new: Json, bumped: list[str]) -> None:
-    """Whole roles begin anew: one end of one pod is charged for it, or the run is suspended."""
+    """Whole roles begin anew: one end of one pod is the reason, or the run is suspended."""
     charged = {
-        role: charges(role_of(new, role)) - charges(role_of(old, role)) for role in spec.roles
+        role: restarts(role_of(new, role)) - restarts(role_of(old, role)) for role in spec.roles
     }
     if new.get("phase") == "Suspended":
         assert sorted(bumped) == sorted(spec.roles), "a suspension leaves a role's pods"
         if spec.restart_scope == "Replica":
             for role in bumped:
-                _at_the_end(books, role, role_of(old, role), role_of(new, role))
+                _at_the_end(
+                    books, role, role_of(old, role), role_of(new, role), _waiting(old, role)
+                )
             return
     else:
         assert spec.restart_scope != "Replica", f"{bumped} begin anew"
@@ -129,39 +178,43 @@ def _anew(books: Books, spec: RunSpec, old: Json, new: Json, bumped: list[str]) 
         assert sorted(bumped) == sorted(spec.roles), "restartScope Run begins only some roles anew"
         assert sum(charged.values()) <= 1, f"one restart is charged {charged}"
     for role in bumped:
-        before, after = role_of(old, role), role_of(new, role)
+        before = role_of(old, role)
         assert charged[role] <= 1, f"one restart is charged {charged}"
         if charged[role]:
-            _cause(books, role, before, after)
+            _cause(books, role, before)
     if new.get("phase") != "Suspended":
         unexcused = bumped if spec.restart_scope == "Role" else []
         assert sum(charged.values()), "roles begin anew for nothing"
         assert all(charged[role] for role in unexcused), f"{bumped} begin anew for nothing"
 
 
-def _at_the_end(books: Books, role: str, before: Json, after: Json) -> None:
+def _waiting(status: Json, role: str) -> int:
+    """Failures of a role that wait for their charge."""
+    waiting = (each for each in status.get("incidents", ()) if each["cause"] == "Unknown")
+    return sum(each["failures"].get(role, 0) for each in waiting)
+
+
+def _at_the_end(books: Books, role: str, before: Json, after: Json, waiting: int) -> None:
     """What went down before a suspension or the end may be counted with it, without its uid."""
     ends = [f for f in books.fates(role) if _countable(books, f, before.get("attempt", 0))]
     program = [fate for fate in ends if fate.word == "program"]
     failed = after.get("failed", 0) - before.get("failed", 0)
-    assert failed <= len(program), f"{role}: {failed} failures, and there were {len(program)}"
-    assert charges(after) - charges(before) <= len(ends), f"{role}: more ends than there were"
+    most = len(program) + waiting
+    assert failed <= most, f"{role}: {failed} failures, and there were {most}"
+    assert restarts(after) - restarts(before) <= len(ends), f"{role}: more ends than there were"
 
 
-def _cause(books: Books, role: str, before: Json, after: Json) -> None:
-    failed = after.get("failed", 0) > before.get("failed", 0)
+def _cause(books: Books, role: str, before: Json) -> None:
     ends = [f for f in books.fates(role) if _countable(books, f, before.get("attempt", 0))]
-    if failed:
-        causes = [fate for fate in ends if fate.word == "program"]
-    else:
-        # What ended unseen, and is gone, has vanished.
-        causes = [f for f in ends if f.word == "disruption" or f.gone_at is not None]
+    # What ended unseen, and is gone, has vanished.
+    causes = [f for f in ends if f.word != "success" or f.gone_at is not None]
     assert causes, f"{role} begins anew, and no pod of it went down"
 
 
 def _countable(books: Books, fate: Fate, attempt: int) -> bool:
-    new = fate.pod.uid not in books.counted | books.used
-    return new and fate.pod.attempt == attempt and fate.word not in ("own", "lives")
+    if fate.pod.uid in books.counted | books.used or fate.pod.attempt != attempt:
+        return False
+    return fate.word not in ("own", "lives") or fate.pod.uid in books.ledger.dead
 
 
 def _budgets(books: Books, spec: RunSpec, old: Json, new: Json, now: float) -> None:
@@ -177,7 +230,10 @@ def _budgets(books: Books, spec: RunSpec, old: Json, new: Json, now: float) -> N
         deadline = spec.active_deadline_seconds
         late = started and deadline and now + 0.001 >= seconds(started) + deadline
         permanent = any(_permanent(spec, fate) for role in spec.roles for fate in books.fates(role))
-        assert too_many or late or permanent, "the run failed for no reason"
+        refused = [fate for fate in books.every_fate() if fate.pod.reason == "OutOfcpu"]
+        # Of two controllers each may count a refusal, and so one of them may be many.
+        bound = len(refused) >= (MOST_REFUSALS if books.alone else 1)
+        assert too_many or late or permanent or bound, "the run failed for no reason"
     elif old.get("phase") not in OVER and not spec.serving:
         _truly_succeeded(spec, new)
 

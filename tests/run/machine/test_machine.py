@@ -18,10 +18,18 @@ cleanPodPolicy ignored; success by some of the workers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from random import Random
+
 import pytest
 
 from tests.examples import examples
-from tests.run.machine.specs import serving, training
+from tests.run.machine.nature import NODES
+from tests.run.machine.server import KINDS
+from tests.run.machine.specs import TEMPLATE, serving, training
+from tests.run.machine.stage import Stage
+from tests.run.machine.things import Json
 from tests.run.machine.walks import SpecOf, broken_by, random_walk
 from webhook.run import steps
 from webhook.run.reconcile import reconcile
@@ -45,3 +53,64 @@ def test_no_random_walk_breaks_a_law(
         monkeypatch.setattr(steps, "LARGE", seed % 2 * 250)
         broken = broken_by(random_walk(seed, spec_of, controllers), reconcile)
         assert not broken, f"walk {seed}: {broken}"
+
+
+@pytest.mark.property
+@pytest.mark.parametrize("scope", ["Replica", "Role", "Run"])
+def test_a_lost_node_is_charged_to_no_program(scope: str) -> None:
+    """Whenever its peers fail and the loss shows, in whatever way, within the incident window.
+
+    With backoffLimit 0, so that one failure that is charged ends the run.
+    """
+    for seed in range(examples(200)):
+        told = lose_a_node(scope, Random(seed))
+        assert told["failed"] == 0, f"seed {seed}: {told}"
+        assert told["phase"] != "Failed", f"seed {seed}: {told}"
+        assert told["disruptions"] == 1, f"seed {seed}: {told}"
+
+
+def lose_a_node(scope: str, random: Random) -> Json:
+    """Play it to the end; what the run has said of itself before the node came back."""
+    spec = {
+        "framework": "pytorch",
+        "replicas": {"master": {"count": 1}, "worker": {"count": 3}},
+        "restartScope": scope,
+        "backoffLimit": 0,
+        "template": TEMPLATE,
+        "cleanPodPolicy": "All",
+    }
+    stage = Stage(reconcile, 1, spec)
+    for _ in range(5):
+        stage.life()
+    begin, lost = stage.server.now, random.choice(NODES)
+    peers = [pod for pod in stage.server.pods.values() if pod.node != lost]
+    assert all(pod.phase == "Running" for pod in stage.server.pods.values())
+    stage.nature.turn_off(lost)
+    events: list[tuple[float, Callable[[], object]]] = [
+        (random.uniform(0, 80), partial(stage.nature.exit, pod, 1))
+        for pod in random.sample(peers, random.randint(1, len(peers)))
+    ]
+    # Whatever becomes of the pods comes 30 s after it is known that the node is in trouble: PodGC
+    # waits for 40 s, and a taint is set upon a node that is not ready.
+    shows = random.choice(("noticed", "tainted", "shut down", "collected", "out of service"))
+    known = random.uniform(0, 60)
+    first = "gone" if shows == "collected" else "noticed"
+    events += [
+        (known, partial(stage.node, lost, first)),
+        (known + 30, partial(stage.node, lost, shows)),
+    ]
+    for kind in random.sample(KINDS, random.randint(0, 2)):
+        # Its events come late for a while.
+        since = random.uniform(0, 60)
+        events += [(at, partial(stage.lag, kind)) for at in (since, since + random.uniform(1, 25))]
+    events.sort(key=lambda event: event[0])
+    for second in range(400):
+        stage.server.now = begin + second
+        while events and events[0][0] <= second:
+            events.pop(0)[1]()
+        stage.life()
+    status = stage.server.runs["one"].status
+    roles = status["replicas"].values()
+    told = {"failed": sum(role["failed"] for role in roles), **status, "shows": shows}
+    stage.end()
+    return told

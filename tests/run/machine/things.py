@@ -82,6 +82,20 @@ class RunThing:
 
 
 @dataclass(frozen=True)
+class Node:
+    """A Node object. `since`: when `ready` was found to be Unknown."""
+
+    name: str
+    created: float
+    uid: str = ""
+    version: int = 0
+    ready: str = "True"
+    since: float | None = None
+    shut_down: bool = False
+    interruptible: bool = True
+
+
+@dataclass(frozen=True)
 class Thing:
     """A Service, ConfigMap, Secret or Deployment, of which little matters but that it is there."""
 

@@ -98,7 +98,9 @@ def _with_history(replica: Replica, counts: RoleStatus) -> Replica:
     for each in counts.recovering:
         if replica.index in intervals.read(each.indexes):
             state = "Waiting" if replica.state == "Missing" else replica.state
-            return replace(replica, state=state, downs=each.failures, since=each.since)
+            return replace(
+                replica, state=state, downs=each.failures + each.disruptions, since=each.since
+            )
     return replica
 
 

@@ -45,6 +45,12 @@ _ROLE_HEAD: Final = (
     "restarts",
     "disruptions",
 )
+_INCIDENTS: Final = 3
+_CAUSES: Final = {
+    "Disruption": "disruption",
+    "Failure": "failure",
+    "Unknown": "not charged yet",
+}
 _REPLICA_HEAD: Final = ("replica", "state", "node", "pool", "capacity", "note")
 
 
@@ -70,6 +76,7 @@ def lines(report: Report, now: datetime, *, everything: bool = False) -> Iterato
             yield ""
             yield "  " + click.style(section, bold=True)
             yield from table(rows, 4)
+    yield from _incidents(report, now)
     yield from _last_failure(report, now)
 
 
@@ -187,6 +194,23 @@ def _names(group: Sequence[Replica]) -> str:
 def _nodes(group: Sequence[Replica]) -> str:
     nodes = {one.node for one in group if one.node}
     return f"{len(nodes)} nodes" if len(nodes) > 1 else "".join(nodes)
+
+
+def _incidents(report: Report, now: datetime) -> Iterator[str]:
+    """The last times that replicas went down, the latest at the end."""
+    incidents = report.status.incidents[-_INCIDENTS:]
+    if incidents:
+        yield ""
+        yield "  " + click.style("Incidents", bold=True)
+    for each in incidents:
+        kind = f" of class {each.capacity_class}" if each.capacity_class else ""
+        node = f" on {each.node}{kind}" if each.node else ""
+        facts = [f"{each.replica}{node}, {_ago(each.began, now)}: {harmless(each.reason)}"]
+        if each.collateral:
+            facts.append(f"other failures charged to it: {each.collateral}")
+        if each.seconds_lost is not None:
+            facts.append(f"all ran again after {times.spoken(each.seconds_lost)}")
+        yield f"    {_CAUSES[each.cause]}: {'; '.join(facts)}"
 
 
 def _last_failure(report: Report, now: datetime) -> Iterator[str]:

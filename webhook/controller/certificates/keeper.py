@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -79,6 +80,7 @@ class Keeper:
         self._conflicts = Backoff(self._random, CONFLICT_DELAYS)
         self._quarrel = Quarrel()
         self._changed = asyncio.Event()
+        self._unchanged: tuple[tuple[str | None, ...], float] | None = None
         self._leading = False
         self._settled = False
         self._says = FOLLOWS
@@ -99,6 +101,8 @@ class Keeper:
     async def lead(self) -> None:
         """Go on until cancelled."""
         self._leading = True
+        # Another may have led meanwhile.
+        self._unchanged = None
         self._says = "not looked at yet"
         try:
             async with asyncio.TaskGroup() as group:
@@ -136,7 +140,7 @@ class Keeper:
     async def look(self) -> Rest:
         """Look, and write at most one thing. Raises nothing but cancellation."""
         try:
-            seen = await self._observer.observe()
+            seen = self._timed(await self._observer.observe())
             self._metrics.saw(seen.observed)
             rest = await self._act(seen)
         except ClusterError as error:
@@ -153,6 +157,18 @@ class Keeper:
         self._backoff.reset()
         self._conflicts.reset()
         return rest
+
+    def _timed(self, seen: Seen) -> Seen:
+        """What was seen, with how long it has been so: a time in it is by any leader's clock."""
+        versions = tuple(
+            (each or {}).get("metadata", {}).get("resourceVersion")
+            for each in (seen.authority, seen.serving)
+        )
+        now = self._steady_clock()
+        if self._unchanged is None or self._unchanged[0] != versions:
+            self._unchanged = versions, now
+        unchanged = timedelta(seconds=now - self._unchanged[1])
+        return replace(seen, observed=replace(seen.observed, unchanged=unchanged))
 
     async def _act(self, seen: Seen) -> Rest:
         now = self._clock()

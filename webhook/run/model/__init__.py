@@ -7,6 +7,7 @@ from webhook.run.model.replica import IndexSpec, ReplicaSpec, Resources
 from webhook.run.model.run import Run, RunMetadata
 from webhook.run.model.spec import Port, RunSpec
 from webhook.run.model.status import (
+    Incident,
     LastFailure,
     Recovering,
     RoleStatus,
@@ -18,6 +19,7 @@ __all__ = [
     "SERVING",
     "Condition",
     "Environment",
+    "Incident",
     "IndexSpec",
     "LastFailure",
     "Port",

@@ -18,8 +18,16 @@ Framework: TypeAlias = Literal[
 ]
 _INT32 = 2**31 - 1
 MAX_PORTS = 16
+MAX_EXIT_CODES = 16
 _CONTAINER_NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _PORT_NAME = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
+
+
+ExitCode: TypeAlias = Annotated[int, Field(ge=1, le=255)]
+
+
+def _distinct_codes(codes: list[int]) -> list[int]:
+    return distinct(codes, codes, (), "the exit code")
 
 
 class Port(Strict):
@@ -95,6 +103,15 @@ class RunSpec(Strict):
         le=_INT32,
         description="How many disruptions (nodes that went away, evictions, preemptions) are "
         "started again; the next one fails the run. Left out: any number.",
+    )
+    disruption_exit_codes: Annotated[list[ExitCode], AfterValidator(_distinct_codes)] | None = (
+        Field(
+            default=None,
+            min_length=1,
+            max_length=MAX_EXIT_CODES,
+            description="Exit codes of the main container by which a program says that it was told "
+            "to go and has saved its state: a disruption, and no failure. Default: none.",
+        )
     )
     active_deadline_seconds: int | None = Field(
         default=None,

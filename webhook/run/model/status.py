@@ -28,7 +28,18 @@ class Recovering(Reported):
     """Replicas that wait for their next start, or have started again not long ago."""
 
     indexes: Indexes = Field(description="Which replicas, as intervals.")
-    failures: int = Field(description="How many times in a row they have gone down.")
+    failures: int = Field(
+        default=0,
+        description="How many failures there were without a stable time in between, of the "
+        "program or by a kubelet that refused the pod.",
+    )
+    disruptions: int = Field(default=0, description="The same of disruptions.")
+    refusals: int = Field(
+        default=0, description="How many times in a row the kubelet has refused the pod."
+    )
+    wait_milliseconds: int = Field(
+        default=0, description="How long they wait before they start again."
+    )
     since: Time = Field(description="When they last went down.")
 
 
@@ -39,9 +50,15 @@ class RoleStatus(Reported):
     active: int = Field(default=0, description="Pods that are there and have not ended.")
     ready: int = Field(default=0, description="Pods that are ready.")
     succeeded: int = Field(default=0, description="Replicas that have finished their work.")
-    failed: int = Field(default=0, description="Failures of the program so far.")
+    failed: int = Field(
+        default=0,
+        description="Failures of the program so far: those of incidents that were no disruption.",
+    )
     restarts: int = Field(default=0, description="How often replicas were started again.")
-    disruptions: int = Field(default=0, description="Nodes that went away, evictions, preemptions.")
+    disruptions: int = Field(
+        default=0,
+        description="Incidents that nodes which went away, evictions or preemptions have caused.",
+    )
     attempt: int = Field(
         default=0,
         description="How often all replicas of the role were begun anew; pods of an earlier "
@@ -78,6 +95,47 @@ class LastFailure(Reported):
     time: Time = Field(description="When.")
 
 
+class Incident(Reported):
+    """Replicas that went down together: why, and what it cost."""
+
+    cause: Literal["Unknown", "Failure", "Disruption"] = Field(
+        description="What is charged. Unknown: a disruption may still come to light."
+    )
+    reason: str = Field(description="What happened, in one word.")
+    message: str = Field(default="", description="What happened, for a person.")
+    replica: str = Field(description="The pod that went down first; of a disruption, its pod.")
+    node: str = Field(default="", description="The node that it ran on.")
+    capacity_class: str = Field(
+        default="",
+        validation_alias="class",
+        serialization_alias="class",
+        description="The capacity class of that node, as far as known.",
+    )
+    began: Time = Field(description="When the first replica was seen to go down.")
+    decided: Time | None = Field(
+        default=None, description="When the cause was decided. It does not change afterwards."
+    )
+    ended: Time | None = Field(
+        default=None,
+        description="Of a disruption: since when no pod of the run is on a node that is not "
+        "ready. Failures within the incident window after that belong to it.",
+    )
+    failures: Mapping[str, int] = Field(
+        default_factory=dict,
+        description="Failures by role. They are charged if the cause is decided to be Failure.",
+    )
+    permanent: bool = Field(
+        default=False,
+        description="Whether the run is over if they are charged, by the role's restartPolicy.",
+    )
+    collateral: int = Field(
+        default=0, description="Failures of programs that are charged to the disruption."
+    )
+    seconds_lost: int | None = Field(
+        default=None, description="From its beginning until all replicas ran again."
+    )
+
+
 class RunStatus(Reported):
     """The state of a run: written by the controller alone."""
 
@@ -101,6 +159,9 @@ class RunStatus(Reported):
     last_failure: LastFailure | None = Field(
         default=None, description="The last time that a replica went down."
     )
+    incidents: tuple[Incident, ...] = Field(
+        default=(), description="The last times that replicas went down, the latest at the end."
+    )
     conditions: tuple[Condition, ...] = Field(
         default=(), description="What is true of the run, each with its reason."
     )
@@ -115,4 +176,6 @@ class RunStatus(Reported):
             for field in _REMEMBERED:
                 if not role[field]:
                     del role[field]
+        if not document["incidents"]:
+            del document["incidents"]
         return document

@@ -1,0 +1,242 @@
+"""What becomes of a run that loses a node, in every way that shows, for each restart scope.
+
+Each run has a worker on a stable node and one on a node that is lost. The first one's program fails
+as soon as that happens, as programs do whose peer is gone; backoffLimit is 0. All runs lose their
+nodes at the same time, and each test looks at what became of one of them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.rooms import Json, Room
+from tests.cluster.scenes import ALONE, TEMPLATE, Scene, play
+from tests.wording import mentions
+from webhook import names
+from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.controller import start_controller
+from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.nodes import Pool
+from webhook.sandbox.run_api import definitions
+
+SCOPES = ("Replica", "Role", "Run")
+STORIES = ("deleted", "silent", "shutdown", "outofservice", "back")
+# kwok plays the kubelet of nodes with this label: without it nobody does.
+ALIVE = "example.com/alive"
+# A node whose Lease is not renewed is not ready after 15 s, where 50 are the default. Nothing is
+# evicted from it before the module is over.
+FLAGS: Mapping[str, tuple[str, ...]] = {
+    "kwok": (
+        *("--manage-all-nodes=false", f"--manage-nodes-with-label-selector={ALIVE}=yes"),
+        "--node-lease-duration-seconds=12",
+    ),
+    "kube-controller-manager": ("--node-monitor-grace-period=15s", "--node-monitor-period=1s"),
+}
+# PodGC waits for 40 s after a Node is gone, and looks every 20.
+PATIENT = 180.0
+
+
+@dataclass(frozen=True)
+class Loss:
+    """One run, and the pods that it had when it lost the node of worker-1."""
+
+    scene: Scene
+    before: Mapping[str, Json]
+
+    @property
+    def node(self) -> str:
+        """The node that it lost."""
+        name: str = self.before["worker-1"]["spec"]["nodeName"]
+        return name
+
+    @property
+    def incident(self) -> Json:
+        """The only incident of the run; empty before there is one."""
+        found: list[Json] = self.scene.status.get("incidents", [])
+        assert len(found) <= 1, found
+        return found[0] if found else {}
+
+    def counts(self) -> tuple[int, int]:
+        """Failures and disruptions."""
+        worker = self.scene.role("worker")
+        return worker["failed"], worker["disruptions"]
+
+    def until_replaced(self, budget: float) -> None:
+        """Wait until both workers run again, the second in another pod; nothing is charged."""
+        self.scene.until_replaced("worker-1", self.before["worker-1"], budget=budget)
+        self.scene.until_whole(2)
+        assert self.counts() == (0, 1)
+        assert self.incident["cause"] == "Disruption"
+        self.scene.until("what was lost is known", lambda: "secondsLost" in self.incident)
+
+
+def pools() -> list[Pool]:
+    """A stable pool, and for each run one of its own: a node to lose, and one to go on."""
+    alive = {ALIVE: "yes"}
+    lost = [
+        Pool(name=f"{story}-{scope.lower()}", count=2, labels={**alive, "run": f"{story}-{scope}"})
+        for story in STORIES
+        for scope in SCOPES
+    ]
+    return [Pool(name="stable", count=1, labels={**alive, "run": "stable"}), *lost]
+
+
+@pytest.fixture(scope="module")
+def room(
+    binaries: Mapping[str, Path], kubectl_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Room]:
+    """A namespace of a control plane whose nodes can be made silent, with a controller."""
+    settings = Settings(pools=pools(), extra_arguments=FLAGS, definitions=definitions())
+    with ControlPlane(tmp_path_factory.mktemp("nodes") / "state", binaries, settings) as plane:
+        plane.create_namespace("lab")
+        options = (*ALONE, "--no-policy-status", "--restart-backoff-first", "0.5")
+        start_controller(plane, options=options)
+        yield Room(plane, Kubectl(kubectl_path, plane.kubeconfig).within("lab"), "lab")
+
+
+@pytest.fixture(scope="module")
+def losses(room: Room) -> Mapping[tuple[str, str], Loss]:
+    """Every run, just after it lost its node, and after what it is told of that by others."""
+    scenes = {(story, scope): begun(room, story, scope) for story in STORIES for scope in SCOPES}
+    found = {
+        key: Loss(each, each.until_running("worker-0", "worker-1")) for key, each in scenes.items()
+    }
+    for (story, _), loss in found.items():
+        if story == "deleted":
+            room.delete("nodes", loss.node)
+        else:
+            room.patch("nodes", loss.node, {"metadata": {"labels": {ALIVE: None}}})
+    for loss in found.values():
+        loss.scene.ends("worker-0", 1)
+    for scope in SCOPES:
+        # Now, before PodGC comes.
+        until_told(found["deleted", scope], "NodeGone")
+    for (story, _), loss in found.items():
+        if story == "deleted":
+            continue
+        loss.scene.until("the node is not ready", partial(not_ready, loss))
+        if story == "shutdown":
+            tainted(loss, names.TAINT_SHUTDOWN, "NoSchedule")
+        elif story == "outofservice":
+            tainted(loss, names.TAINT_OUT_OF_SERVICE, "NoExecute")
+        elif story == "back":
+            loss.scene.until("it is one disruption", partial(is_one_disruption, loss))
+            comes_back(loss)
+    return found
+
+
+def begun(room: Room, story: str, scope: str) -> Scene:
+    """One run: each worker has nodes of its own."""
+    where = {0: "stable", 1: f"{story}-{scope}"}
+    worker = {
+        "count": 2,
+        "byIndex": [
+            {"index": index, "environment": {"nodeSelector": {"run": label}}}
+            for index, label in where.items()
+        ],
+    }
+    name = f"{story}-{scope.lower()}"
+    spec = {"restartScope": scope, "backoffLimit": 0, "template": TEMPLATE}
+    return play(room, name, framework="jax", replicas={"worker": worker}, **spec)
+
+
+def not_ready(loss: Loss) -> bool:
+    """Whether the node controller has noticed that the node is silent."""
+    node = loss.scene.room.get("nodes", loss.node)
+    ready = next(each for each in node["status"]["conditions"] if each["type"] == "Ready")
+    return bool(ready["status"] == "Unknown")
+
+
+def is_one_disruption(loss: Loss) -> bool:
+    """Whether a disruption is charged, and no failure."""
+    return loss.counts() == (0, 1)
+
+
+def comes_back(loss: Loss) -> None:
+    """The node's kubelet is there again, and says that its pod is ready, if that goes on."""
+    room = loss.scene.room
+    room.patch("nodes", loss.node, {"metadata": {"labels": {ALIVE: "yes"}}})
+    loss.scene.until("the node is ready", lambda: not not_ready(loss))
+    pod = loss.scene.pods().get("worker-1")
+    if pod and "deletionTimestamp" not in pod["metadata"]:
+        # The node controller had said that it is not, and kwok leaves that so.
+        told = [
+            {**each, "status": "True"} if each["type"] == "Ready" else each
+            for each in pod["status"]["conditions"]
+        ]
+        loss.scene.patch_status("worker-1", {"conditions": told})
+
+
+def tainted(loss: Loss, key: str, effect: str) -> None:
+    """Give the node a taint beside those that it has."""
+    node = loss.scene.room.get("nodes", loss.node)
+    taints = [*node["spec"].get("taints", ()), {"key": key, "effect": effect}]
+    loss.scene.room.patch("nodes", loss.node, {"spec": {"taints": taints}})
+
+
+def until_told(loss: Loss, reason: str) -> None:
+    """Wait until the run says that its node is lost, and check how."""
+    scene = loss.scene
+    scene.until("it is not ready", lambda: scene.condition("Ready").get("reason") == reason)
+    mentions(scene.condition("Ready")["message"], loss.node, f"{scene.name}-worker-1", "since")
+    assert scene.status["phase"] == "Restarting"
+    scene.until("an Event says so", lambda: reason in {each["reason"] for each in scene.events()})
+
+
+Losses = Mapping[tuple[str, str], Loss]
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_a_deleted_node_is_told_at_once_and_its_pod_is_replaced(losses: Losses, scope: str) -> None:
+    """PodGC takes the pod; the failure of its peer is charged to the disruption."""
+    loss = losses["deleted", scope]
+    loss.until_replaced(PATIENT)
+    assert loss.incident["node"] == loss.node
+    assert loss.incident["collateral"] == 1
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_a_silent_node_is_waited_for_and_an_admin_told_what_to_do(
+    losses: Losses, scope: str
+) -> None:
+    """Its program may go on, so nothing replaces it before somebody says that it does not."""
+    loss = losses["silent", scope]
+    until_told(loss, "NodeNotReady")
+    mentions(loss.scene.condition("Ready")["message"], names.TAINT_OUT_OF_SERVICE, "delete node")
+    loss.scene.until("it is one disruption", partial(is_one_disruption, loss))
+    # That nothing happens can only be seen by waiting: longer than a look, or a backoff, takes.
+    time.sleep(3)
+    there = loss.scene.pods()["worker-1"]
+    assert there["metadata"]["uid"] == loss.before["worker-1"]["metadata"]["uid"]
+    assert (loss.incident["reason"], loss.incident["collateral"]) == ("NodeNotReady", 1)
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_the_pod_of_a_machine_that_is_off_is_replaced_at_once(losses: Losses, scope: str) -> None:
+    """The cloud's node controller says so, by a taint, once the node is not ready."""
+    loss = losses["shutdown", scope]
+    loss.until_replaced(60)
+    assert loss.incident["collateral"] == 1
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_the_pod_of_a_node_out_of_service_is_replaced(losses: Losses, scope: str) -> None:
+    """What an admin was told to do helps: PodGC force-deletes the pod."""
+    loss = losses["outofservice", scope]
+    loss.until_replaced(PATIENT)
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_a_node_that_comes_back_is_one_disruption_for_its_peers(losses: Losses, scope: str) -> None:
+    """With scope Replica its own pod has lost nothing, and goes on."""
+    loss = losses["back", scope]
+    loss.scene.until_whole(2)
+    same = loss.scene.pods()["worker-1"]["metadata"]["uid"]
+    assert (same == loss.before["worker-1"]["metadata"]["uid"]) is (scope == "Replica")
+    assert loss.counts() == (0, 1)

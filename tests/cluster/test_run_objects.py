@@ -1,0 +1,58 @@
+"""What the controller changes of a run's objects, on a real API server."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from tests.cluster.manifests import workload
+from tests.run.runs import a_run, containers, spec_of
+from webhook import names
+from webhook.controller.known import Known
+from webhook.controller.objects import DEPLOYMENT, SERVICE, Objects
+from webhook.kube.client import connect
+from webhook.kube.token_bucket import TokenBucket
+from webhook.kube.writer import Writer
+
+if TYPE_CHECKING:
+    from tests.cluster.rooms import Json
+    from webhook.sandbox.control_plane import ControlPlane
+
+CLOSED: Json = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "mnist"},
+    "spec": {"clusterIP": "None", "selector": {"app": "mnist", names.CLOSED: "true"}},
+}
+
+
+def test_only_the_very_object_that_was_seen_is_changed(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """One that was made anew under the name meanwhile is another: the API server refuses."""
+    run = a_run("mnist", {"template": spec_of(containers("main"))}, namespace=namespace)
+
+    async def play() -> None:
+        async with connect(control_plane.kubeconfig) as client:
+            objects = Objects(client, Writer(client, TokenBucket(100, 100)), Known())
+
+            async def specs() -> list[Json]:
+                found = [await client.get(kind.path(namespace, "mnist")) for kind in kinds]
+                return [each["spec"] for each in found]
+
+            kinds = (SERVICE, DEPLOYMENT)
+            service = await client.create(SERVICE.path(namespace), CLOSED)
+            deployment = await client.create(
+                DEPLOYMENT.path(namespace), workload("Deployment", "mnist")
+            )
+            before = await specs()
+            await objects.open_service(run, "another")
+            await objects.scale(run, "another", 0)
+            assert await specs() == before
+            await objects.open_service(run, service["metadata"]["uid"])
+            await objects.scale(run, deployment["metadata"]["uid"], 0)
+            opened, scaled = await specs()
+            assert opened["selector"] == {"app": "mnist"}
+            assert scaled["replicas"] == 0
+
+    asyncio.run(play())

@@ -1,0 +1,303 @@
+"""Incidents: replicas that go down together are charged once, for what was the cause.
+
+A node that dies shows 40 s or more later, and the peers of its replica die of broken connections
+within seconds. So a failure is charged when no disruption has come to light within the incident
+window; at once where no node of the run may be interrupted. A disruption, or a node in trouble,
+explains all failures that are not charged yet, and those of the window after it. An incident is
+the run's, whatever its restart scope: peers are of every role.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from webhook.run.model.status import Incident
+from webhook.run.verdict import told
+from webhook.times import elapsed, to_microsecond
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from webhook.run.facts import Down, Lost, RoleFacts
+    from webhook.run.observed import NodeHealth, Observed
+
+# Failures within so many seconds are one entry: peers die one after the other.
+TOGETHER: Final = 5.0
+# Incidents that are over, and are kept for people.
+KEPT: Final = 5
+# Disruptions that are kept because they last, where a node stays in trouble for days.
+MOST: Final = 20
+_TROUBLES: Final = {
+    "NodeNotReady": "is not ready",
+    "NodeShutdown": "is shut down",
+    "NodeGone": "is gone",
+}
+
+
+class Judged(NamedTuple):
+    """The incidents, and what is charged now.
+
+    decided: those whose cause was decided now.
+    failed, disruptions: charges by role.
+    excused: whether what went down now is charged to a disruption that was seen with it.
+    waiting: whether failures of now wait for their charge.
+    """
+
+    incidents: tuple[Incident, ...]
+    decided: tuple[Incident, ...] = ()
+    failed: Mapping[str, int] = {}
+    disruptions: Mapping[str, int] = {}
+    excused: bool = False
+    waiting: bool = False
+
+
+class _Sign(NamedTuple):
+    """A disruption that came to light. joins: whether it may belong to one that lasts."""
+
+    role: str
+    reason: str
+    message: str
+    replica: str
+    node: str
+    capacity_class: str
+    joins: bool
+
+
+def judge(
+    before: Sequence[Incident],
+    facts: Mapping[str, RoleFacts],
+    down: Sequence[Down],
+    permanent: Collection[tuple[str, int]],
+    observed: Observed,
+    now: datetime,
+    window: float,
+) -> Judged:
+    """Decide what is charged of what went down now, and of earlier failures.
+
+    down: what is counted now, of each restart unit, the cause first. permanent: roles and indexes
+    of those that may not start again.
+    """
+    book = _Book(before, now, window)
+    lost = [each for one in facts.values() for each in one.lost.values()]
+    failures = [each for each in down if not each.failure.disruption]
+    signs = [_of_down(each, observed) for each in down if each.failure.disruption]
+    if failures or book.undecided:
+        signs += [_of_lost(each) for each in lost]
+        signs += [_of_down(each, observed) for one in facts.values() for each in one.interrupted]
+    waiting = False
+    if signs:
+        book.disrupted(signs, len(failures))
+    elif failures and book.recent:
+        book.add_collateral(len(failures))
+    elif failures:
+        waiting = window > 0 and _may_be_interrupted(observed)
+        book.failed(failures, permanent, wait=waiting)
+    book.expire()
+    book.end(lasting=bool(lost), again=bool(signs))
+    return Judged(
+        book.kept(),
+        tuple(book.decided),
+        book.charged_failed,
+        book.charged_disruptions,
+        excused=bool(signs),
+        waiting=waiting,
+    )
+
+
+def undecided(incidents: Iterable[Incident]) -> int:
+    """Return how many failures are not charged yet."""
+    return sum(sum(each.failures.values()) for each in incidents if each.cause == "Unknown")
+
+
+def deadline(incidents: Iterable[Incident], now: datetime, window: float) -> float | None:
+    """Return the seconds until the first undecided incident is decided; None without one."""
+    left = [window - elapsed(each.began, now) for each in incidents if each.cause == "Unknown"]
+    return max(0.0, min(left)) if left else None
+
+
+def whole_again(incidents: Iterable[Incident], now: datetime) -> tuple[Incident, ...]:
+    """Note that all replicas run, or that the run is over: what was lost by then."""
+    return tuple(
+        each
+        if each.seconds_lost is not None
+        else each.model_copy(update={"seconds_lost": max(0, round(elapsed(each.began, now)))})
+        for each in incidents
+    )
+
+
+class _Book:
+    """The incidents of one run while they are brought up to now."""
+
+    def __init__(self, before: Sequence[Incident], now: datetime, window: float) -> None:
+        self._now = now
+        self._at = to_microsecond(now)
+        self._window = window
+        self._all = list(before)
+        self.decided: list[Incident] = []
+        self.charged_failed: Counter[str] = Counter()
+        self.charged_disruptions: Counter[str] = Counter()
+
+    @property
+    def undecided(self) -> list[int]:
+        return [at for at, each in enumerate(self._all) if each.cause == "Unknown"]
+
+    @property
+    def recent(self) -> list[int]:
+        """Disruptions that last, or reach until now."""
+        return [at for at, each in enumerate(self._all) if self._reaches(each)]
+
+    def disrupted(self, signs: Sequence[_Sign], failures: int) -> None:
+        """A disruption came to light: it explains everything that is not charged yet."""
+        waiting = self.undecided
+        collateral = failures + undecided(self._all[at] for at in waiting)
+        first = next((sign for sign in signs if not self._joined(sign)), None)
+        if first is None:
+            self._all = [each for each in self._all if each.cause != "Unknown"]
+            self.add_collateral(collateral)
+            return
+        began = self._all[waiting[0]].began if waiting else self._at
+        self._all = [each for each in self._all if each.cause != "Unknown"]
+        found = Incident(
+            cause="Disruption",
+            reason=first.reason,
+            message=first.message,
+            replica=first.replica,
+            node=first.node,
+            capacity_class=first.capacity_class,
+            began=began,
+            decided=self._at,
+            ended=self._at,
+            collateral=collateral,
+        )
+        self._all.append(found)
+        self.decided.append(found)
+        self.charged_disruptions[first.role] += 1
+
+    def add_collateral(self, failures: int) -> None:
+        """Charge failures to the latest disruption."""
+        if failures:
+            at = self.recent[-1]
+            count = self._all[at].collateral + failures
+            self._all[at] = self._all[at].model_copy(update={"collateral": count})
+
+    def failed(
+        self, failures: Sequence[Down], permanent: Collection[tuple[str, int]], *, wait: bool
+    ) -> None:
+        """Take note of failures that nothing explains: one entry, and one of a role's permanent."""
+        groups: dict[str, list[Down]] = {}
+        for each in failures:
+            last = (each.role, each.index) in permanent
+            groups.setdefault(each.role if last else "", []).append(each)
+        for role, group in groups.items():
+            new = Incident(
+                cause="Unknown",
+                reason=group[0].failure.reason,
+                message=told(group[0]),
+                replica=group[0].name,
+                node=group[0].pod.node if group[0].pod else "",
+                began=self._at,
+                failures=dict(Counter(each.role for each in group)),
+                permanent=bool(role),
+            )
+            at = self._together(new) if wait else None
+            if at is None:
+                at = len(self._all)
+                self._all.append(new)
+            else:
+                counts = Counter(self._all[at].failures) + Counter(new.failures)
+                self._all[at] = self._all[at].model_copy(update={"failures": dict(counts)})
+            if not wait:
+                self._charge(at)
+
+    def expire(self) -> None:
+        """Charge the failures for which no disruption came to light in time."""
+        for at in self.undecided:
+            if elapsed(self._all[at].began, self._now) >= self._window:
+                self._charge(at)
+
+    def end(self, *, lasting: bool, again: bool) -> None:
+        """Note which disruptions last: pods of the run are on nodes in trouble."""
+        for at in self.recent:
+            each = self._all[at]
+            if each.ended is None and not lasting:
+                self._all[at] = each.model_copy(update={"ended": self._at})
+            elif each.ended is not None and lasting and again:
+                self._all[at] = each.model_copy(update={"ended": None})
+
+    def kept(self) -> tuple[Incident, ...]:
+        """All that still matter, and the last of the others."""
+        matter = {*self.undecided, *self.recent[-MOST:]}
+        others = [at for at in range(len(self._all)) if at not in matter]
+        matter.update(others[-KEPT:])
+        return tuple(self._all[at] for at in sorted(matter))
+
+    def _charge(self, at: int) -> None:
+        each = self._all[at].model_copy(update={"cause": "Failure", "decided": self._at})
+        self._all[at] = each
+        self.decided.append(each)
+        self.charged_failed.update(each.failures)
+
+    def _reaches(self, each: Incident) -> bool:
+        if each.cause != "Disruption":
+            return False
+        return each.ended is None or elapsed(each.ended, self._now) <= self._window
+
+    def _joined(self, sign: _Sign) -> bool:
+        """Whether the sign is of a disruption that is known.
+
+        Of one that lasts long, as that of a node that stays silent: only what is of such a node.
+        """
+        return any(
+            sign.joins
+            or self._all[at].ended is not None
+            or elapsed(self._all[at].began, self._now) <= self._window
+            for at in self.recent
+        )
+
+    def _together(self, new: Incident) -> int | None:
+        """Where the entry is that new failures belong to."""
+        for at in self.undecided:
+            each = self._all[at]
+            alike = each.permanent == new.permanent
+            if new.permanent:
+                alike = alike and each.failures.keys() == new.failures.keys()
+            if alike and elapsed(each.began, self._now) <= TOGETHER:
+                return at
+        return None
+
+
+def _may_be_interrupted(observed: Observed) -> bool:
+    """Whether a disruption may be on its way: by nodes, or because nodes are not known."""
+    return any(
+        (node := observed.health(pod)) is None or node.interruptible
+        for pod in observed.pods.values()
+        if pod.node
+    )
+
+
+def _of_down(down: Down, observed: Observed) -> _Sign:
+    node = observed.health(down.pod) if down.pod else None
+    return _Sign(
+        down.role,
+        down.failure.reason,
+        told(down),
+        down.name,
+        down.pod.node if down.pod else "",
+        node.capacity_class if node else "",
+        joins=down.pod is None or bool(node and node.trouble),
+    )
+
+
+def _of_lost(lost: Lost) -> _Sign:
+    pod, node = lost
+    text = f"node {node.name} of {pod.name} {in_words(node)}"
+    name, reason, of = pod.name, node.trouble, node.capacity_class
+    return _Sign(pod.role, reason, text, name, node.name, of, joins=True)
+
+
+def in_words(node: NodeHealth) -> str:
+    """Return what is wrong with a node, and since when: is not ready since 20:15:00Z."""
+    since = f" since {node.since}" if node.since else ""
+    return f"{_TROUBLES[node.trouble]}{since}"
