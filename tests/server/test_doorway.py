@@ -107,7 +107,7 @@ def test_asyncios_own_tls_is_left_as_it_is() -> None:
 
 
 def test_the_names_of_asyncio_that_are_built_on_are_there() -> None:
-    """They are not asyncio's public ones: see decision 43."""
+    """They are not asyncio's public ones: see decision 44."""
     wanted = [
         "loop",
         "app_protocol",

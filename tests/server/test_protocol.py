@@ -253,7 +253,7 @@ def test_the_plain_port_has_the_same_limits(impatient: None) -> None:  # noqa: A
 
 
 def test_the_names_of_uvicorn_that_are_built_on_are_there() -> None:
-    """uvicorn documents none of them: see decision 43."""
+    """uvicorn documents none of them: see decision 44."""
     moved = f"uvicorn {version('uvicorn')}: {{}} has moved; BoundedProtocol builds on it"
     parameters = list(inspect.signature(HttpToolsProtocol).parameters)
     assert parameters == ["config", "server_state", "app_state", "_loop"], moved.format(
