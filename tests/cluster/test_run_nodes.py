@@ -164,11 +164,12 @@ def comes_back(loss: Loss) -> None:
     room.patch("nodes", loss.node, {"metadata": {"labels": {ALIVE: "yes"}}})
     loss.scene.until("the node is ready", lambda: not not_ready(loss))
     pod = loss.scene.pods().get("worker-1")
-    if pod and "deletionTimestamp" not in pod["metadata"]:
-        # The node controller had said that it is not, and kwok leaves that so.
+    conditions = pod["status"].get("conditions") if pod else None
+    if pod and conditions and "deletionTimestamp" not in pod["metadata"]:
+        # The node controller had said that it is not, and kwok leaves that so. A pod that has just
+        # taken its place has no conditions yet.
         told = [
-            {**each, "status": "True"} if each["type"] == "Ready" else each
-            for each in pod["status"]["conditions"]
+            {**each, "status": "True"} if each["type"] == "Ready" else each for each in conditions
         ]
         loss.scene.patch_status("worker-1", {"conditions": told})
 
