@@ -539,10 +539,10 @@ def test_a_review_that_waits_is_not_held_read() -> None:
     held: list[int] = []
 
     class Asking(Asked):
-        async def labels(self, name: str) -> Mapping[str, str]:
+        async def live(self, name: str) -> Mapping[str, str]:
             gc.collect()
             held.append(sum(isinstance(each, PodRequest) for each in gc.get_objects()))
-            return await super().labels(name)
+            return await super().live(name)
 
     answer = Webhook(policy_set(SPOT), namespaces=Asking({"ml-team": {}})).post(review())
     assert answer.response["allowed"] is True

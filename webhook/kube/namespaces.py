@@ -97,7 +97,7 @@ class Namespaces:
 
     async def _read(self, name: str) -> Mapping[str, str]:
         try:
-            seen = await self._client.get(f"{PATH}/{name}", timeout=self._timeout)
+            seen = await self._get(f"{PATH}/{name}")
         except ClusterError as error:
             if error.status == HTTPStatus.NOT_FOUND:
                 raise NotSynced(f"namespace {name}: the API server does not know it yet") from error
@@ -107,6 +107,16 @@ class Namespaces:
         labels = labels_of(seen)
         self.cache.offer(name, labels, str(seen["metadata"].get("resourceVersion", "")))
         return labels
+
+    async def _get(self, path: str) -> dict[str, Any]:
+        """One object. Raises ClusterError."""
+        # Where a watch has stalled, a connection that was kept for calls is mostly dead too.
+        try:
+            return await self._client.get(path, timeout=self._timeout / 2)
+        except ClusterError as error:
+            if error.status is not None:
+                raise
+            return await self._client.get(path, timeout=self._timeout / 2)
 
     def _done(self, name: str, task: asyncio.Task[Mapping[str, str]]) -> None:
         # Looked at, lest asyncio complain where everybody who waited has gone away.
