@@ -45,6 +45,7 @@ LONG: Final = (
     "cluster/test_install.py",
     "cluster/test_installing.py",
     "cluster/test_policies_from_cluster.py",
+    "cluster/test_run_nodes.py",
     "cluster/test_sandbox_command.py",
 )
 

@@ -7,7 +7,7 @@ import http.client
 import json
 import ssl
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -192,8 +192,9 @@ def running(
     try:
         yield server
     finally:
-        if thread.is_alive() and not drain.draining:
-            server.begin_drain()
+        if not drain.draining:
+            with suppress(RuntimeError):  # its loop is closed: it has ended by itself
+                server.begin_drain()
         thread.join()
     if raised:
         raise raised[0]

@@ -40,13 +40,12 @@ class Recorder:
         return "closed" in self.told
 
 
-def gathering(recorder: Recorder) -> GatheringTransport:
+def gathering(recorder: Recorder, below: Recorder | None = None) -> GatheringTransport:
     """The transport under test, over a recorder."""
-    transport = cast("asyncio.Transport", recorder)
     return GatheringTransport(
-        transport,
+        cast("asyncio.Transport", recorder),
         asyncio.get_running_loop(),
-        below=transport,
+        below=cast("asyncio.Transport", below or recorder),
         report=recorder.unwritten.append,
     )
 
@@ -149,9 +148,25 @@ def test_what_a_broken_connection_cannot_take_is_dropped() -> None:
         recorder.close()
         recorder.read()
         transport.writable(True)
+        await asyncio.sleep(0)
         assert not transport.pending
         return recorder
 
     recorder = asyncio.run(main())
     assert recorder.told == [b"a" * PIECE, "closed"]
     assert recorder.unwritten[-1] == 0
+
+
+def test_nothing_is_encrypted_for_a_connection_that_was_ended() -> None:
+    """TLS hears of it later, and would take it all."""
+
+    async def main() -> Recorder:
+        tls, below = Recorder(), Recorder()
+        transport = gathering(tls, below)
+        transport.write(bytes(10 * PIECE))
+        below.close()
+        await asyncio.sleep(0)
+        assert not transport.pending
+        return tls
+
+    assert asyncio.run(main()).told == []

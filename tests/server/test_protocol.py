@@ -7,7 +7,7 @@ import inspect
 import socket
 import ssl
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from importlib.metadata import version
 from typing import TYPE_CHECKING, cast
 
@@ -64,10 +64,12 @@ class Served:
     def answers(self) -> None:
         """Assert that somebody else is answered now."""
         assert self.server
-        connection = self.server.connect()
-        response = post(connection, b"honest")
-        assert (response.status, response.read()) == (200, b"honest")
-        connection.close()
+        with closing(self.server.connect()) as connection:
+            response = post(connection, b"honest")
+            found = (response.status, response.read())
+        crowd = self.crowd
+        state = (crowd.busy, crowd.full(), crowd.connections, self.limit.in_flight, self.ended)
+        assert found == (200, b"honest"), f"busy, full, connections, in flight, ended: {state}"
 
 
 def received(connection: socket.socket) -> bytes:

@@ -77,7 +77,9 @@ class GatheringTransport:
     def writable(self, more: bool) -> None:
         """Take note that the connection has written all that it had, or cannot."""
         if more:
-            self._flush()
+            # Not at once: asyncio is in the midst of writing, and were the connection found lost
+            # by what is written now, it would say so twice.
+            self._loop.call_soon(self._flush)
         else:
             self._tell()
 
@@ -96,13 +98,17 @@ class GatheringTransport:
         size = len(self._data)
         # Writing calls `writable` where the peer takes no more.
         while self._passed < size and not self._below.get_write_buffer_size():
-            if self._transport.is_closing():
+            if self._is_lost():
                 break
             piece = self._data[self._passed : self._passed + PIECE]
             self._passed += len(piece)
             self._transport.write(piece)
-        if self._passed == size or self._transport.is_closing():
+        if self._passed == size or self._is_lost():
             self._data, self._passed = b"", 0
+
+    def _is_lost(self) -> bool:
+        # TLS hears a turn of the loop later that the connection below it was ended.
+        return self._transport.is_closing() or self._below.is_closing()
 
     def _tell(self) -> None:
         self._report(len(self._data) + self._below.get_write_buffer_size())
