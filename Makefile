@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 AUDIT := .venv-audit
-# Each worker is a process with a control plane of its own. `make test WORKERS=0` runs in one.
-WORKERS ?= auto
+# Each worker is a process with a control plane of its own; one more than there are cores, for each
+# waits now and then. `make test WORKERS=0` runs in one.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # The order of the tests is random. `make test SEED=…` repeats that of an earlier run.
 SEED ?=
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile \

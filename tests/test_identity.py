@@ -79,14 +79,31 @@ def test_a_refining_value_that_is_no_word_of_ours_counts_as_not_said() -> None:
 def test_the_author_is_warned_of_each_refining_value_that_was_not_read(wording: Wording) -> None:
     """misread names label and value in under 120 characters, and is silent on good ones."""
     pod = RUN | {"fairlead.dev/kind": "expriment", "fairlead.dev/replica-index": "x" * 63}
-    warnings = misread(pod)
+    warnings = misread(pod, {})
     kind, index = warnings
     mentions(kind, "label fairlead.dev/kind", "'expriment'")
     mentions(index, "label fairlead.dev/replica-index", "'xxx")
     wording("\n".join(warnings))
     assert all(len(warning) < 120 for warning in warnings)
     good = RUN | {"fairlead.dev/kind": "build", "fairlead.dev/replica-index": "3"}
-    assert misread(good) == ()
+    assert misread(good, {names.CAPACITY: "spot"}) == ()
+
+
+def test_the_author_is_warned_of_keys_of_ours_that_nobody_reads(wording: Wording) -> None:
+    """The nearest that is read is the cure; keys of others are theirs."""
+    labels = {"fairlead.dev/knd": "build", "fairlead.dev/capacity": "spot", "app": "x"}
+    annotations = {"fairlead.dev/capcity": "spot", "fairlead.dev/qqqqqq": "x", "a.b/c": "d"}
+    warnings = misread(RUN | labels, annotations)
+    knd, capacity, capcity, other = warnings
+    mentions(knd, "label fairlead.dev/knd", "did you mean fairlead.dev/kind")
+    mentions(capacity, "label fairlead.dev/capacity", "annotation")
+    mentions(capcity, "annotation fairlead.dev/capcity", "did you mean fairlead.dev/capacity")
+    mentions(other, "annotation fairlead.dev/qqqqqq", "remove")
+    wording("\n".join(warnings))
+    many = {f"fairlead.dev/{'x' * 50}{number}": "" for number in range(1000)}
+    few = misread(many, many)
+    assert 1 < len(few) < 20
+    assert all(len(warning) < 160 for warning in few)
 
 
 def test_letter_case_makes_no_difference() -> None:
@@ -170,7 +187,7 @@ def test_whatever_the_strings_the_answer_is_well_formed(
 ) -> None:
     """No labels raise, and every field keeps to its words."""
     identity = identify(labels, annotations, namespace)
-    misread(labels)
+    misread(labels, annotations)
     if identity is None:
         return
     assert identity.kind in names.KINDS

@@ -11,6 +11,7 @@ stop its creation. `misread` tells the author of it.
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook import names
@@ -18,7 +19,7 @@ from webhook.replicas import completion_index, parse_index
 from webhook.sources import SOURCES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from webhook.marks import Clause, Source
 
@@ -61,6 +62,14 @@ for _row, _source in enumerate(SOURCES):
         if not _mark.namespace:
             _BY_MARK.setdefault(_mark.key, []).append((_row, _mark.value))
 _MARKS = frozenset(_BY_MARK)
+
+# What may stand on a pod under our prefix, be it of its author, of the controller or ours.
+_LABELS = frozenset(
+    (names.RUN, names.KIND, names.FRAMEWORK, names.ROLE, names.REPLICA_INDEX, names.RUN_UID)
+)
+_ANNOTATIONS = frozenset((names.CAPACITY, names.PLACEMENT, names.ATTEMPT))
+_MOST_MISREAD = 10
+_LONGEST_KEY = 60
 
 READ_LABELS: frozenset[str] = frozenset(
     key.name for source in SOURCES for key in source.reads() if not key.annotation
@@ -119,10 +128,11 @@ def identify(
     )
 
 
-def misread(labels: Mapping[str, str]) -> tuple[str, ...]:
-    """What a pod's author should be warned of: our refining labels whose values count as unsaid.
+def misread(labels: Mapping[str, str], annotations: Mapping[str, str]) -> tuple[str, ...]:
+    """What a pod's author should be warned of: keys and values of ours that say nothing to us.
 
-    Each text is under 120 characters.
+    Those are our refining labels whose values count as unsaid, and keys with our prefix that nobody
+    reads. Each text is under 160 characters, and there are at most ten.
     """
     refining = (
         *((clause.key.name, clause) for clause in (*_OURS.kind, *_OURS.framework, *_OURS.role)),
@@ -137,7 +147,25 @@ def misread(labels: Mapping[str, str]) -> tuple[str, ...]:
         if read is None:
             what = key.removeprefix(names.PREFIX)
             warnings.append(f"label {key}: {value[:40]!r} is no {what}; it counts as not said")
-    return tuple(warnings)
+    warnings += _unread("label", labels, _LABELS, _ANNOTATIONS)
+    warnings += _unread("annotation", annotations, _ANNOTATIONS, _LABELS)
+    return tuple(warnings[:_MOST_MISREAD])
+
+
+def _unread(
+    what: str, keys: Iterable[str], known: frozenset[str], elsewhere: frozenset[str]
+) -> Iterator[str]:
+    for key in keys:
+        if not key.startswith(names.PREFIX) or key in known:
+            continue
+        if key in elsewhere:
+            other = "an annotation" if what == "label" else "a label"
+            yield f"{what} {key} is not read; it is {other}"
+            continue
+        words = {each.removeprefix(names.PREFIX): each for each in known}
+        near = get_close_matches(key.removeprefix(names.PREFIX), words, n=1)
+        cure = f"did you mean {words[near[0]]}?" if near else "remove it"
+        yield f"{what} {key[:_LONGEST_KEY]} is none that Fairlead reads; {cure}"
 
 
 def _rows(labels: Mapping[str, str]) -> tuple[Source, ...]:

@@ -527,7 +527,9 @@ def test_an_exception_that_has_ended_is_told_to_the_pods_author_and_does_nothing
     with logged(logging.INFO) as lines:
         answer = webhook.post(review())
     (warning,) = answer.response["warnings"]
-    mentions(warning, "fairlead: exception anna ended", "2026-01-01T00:00:00Z", "spot-tolerated")
+    mentions(
+        warning, "fairlead: pod p: exception anna ended", "2026-01-01T00:00:00Z", "spot-tolerated"
+    )
     wording(warning)
     assert "exceptions" not in answer.response["auditAnnotations"]
     assert not lines

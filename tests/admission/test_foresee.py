@@ -167,6 +167,20 @@ def test_nothing_is_said_of_pods_of_no_run() -> None:
     assert Webhook(policy_set(POOL)).told(job(template({}, **ELSEWHERE))) == []
 
 
+def test_a_mark_on_the_workload_alone_is_told_of(wording: Wording) -> None:
+    """Nobody copies it to the pods: no policy would reach them. So it is when it comes later."""
+    plain = job(template({"app": "x"}))
+    marked = {**plain, "metadata": {**plain["metadata"], "labels": {names.RUN: "r"}}}
+    webhook = Webhook(policy_set(POOL))
+    (warning,) = webhook.told(marked)
+    mentions(warning, "Job train", f"label {names.RUN}", "template")
+    wording(warning)
+    assert webhook.told(marked, plain) == [warning]
+    assert webhook.told(marked, marked) == []
+    both = job(template())
+    assert webhook.told({**both, "metadata": marked["metadata"]}) == []
+
+
 def test_a_label_that_cannot_be_read_is_told_of(wording: Wording) -> None:
     """Where it can still be put right."""
     labels = {names.RUN: "r", names.ROLE: "boss"}

@@ -37,7 +37,7 @@ def test_the_pod_is_admitted_with_a_warning() -> None:
     answer = server.post(review())
     assert answer.response["allowed"]
     (warning,) = answer.response["warnings"]
-    assert warning.startswith(f"fairlead: {SAID} ")
+    assert warning.startswith(f"fairlead: pod p: {SAID} ")
     assert answer.patch == webhook(pool="experiments").post(review()).patch
     assert server.counted("unplaceable") == 1
 
@@ -99,5 +99,6 @@ def test_the_warning_comes_before_all_others() -> None:
     server = Webhook(policy_set(POOL), unplaceable=lambda *_: "x" * 200)
     labels = {f"fairlead.dev/odd-{at}": "v" for at in range(80)} | {"fairlead.dev/run": "r"}
     said = server.post(review(pod(labels=labels))).response["warnings"]
-    assert said[0] == "fairlead: " + "x" * 200
+    assert said[0] == "fairlead: pod p: " + "x" * 200
+    assert len(said) > 1
     assert sum(map(len, said)) <= MAX_CHARACTERS

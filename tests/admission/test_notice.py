@@ -8,6 +8,7 @@ import pytest
 
 from tests.admission.reviews import POOL, SPOT, Json, Webhook, pod, policy_set, review
 from tests.wording import Wording, mentions
+from webhook.admission.decision import Decision
 from webhook.admission.notice import NO_NODE, REJECTED, Notice, Owner, of_no_node, owner_of
 
 if TYPE_CHECKING:
@@ -116,10 +117,42 @@ def test_a_long_reason_leaves_room_for_the_cure() -> None:
 
 def test_a_pod_without_a_node_has_a_reason_of_its_own(wording: Wording) -> None:
     """It is admitted, and waits: no controller says anything of it."""
-    notice = of_no_node(owned(JOB), "ml", "fairlead: 0 of 37 nodes: pool=ml matches 12")
+    why = "fairlead: 0 of 37 nodes: pool=ml matches 12"
+    notice = of_no_node(owned(JOB), "ml", Decision("placed"), why)
     assert notice is not None
     assert notice[:3] == ("ml", OWNER, NO_NODE)
     assert notice.message.startswith("0 of 37 nodes: pool=ml matches 12. ")
     mentions(notice.message, "pod template", "Job train", "admin")
     wording(notice.message)
-    assert of_no_node(pod(), "ml", "0 of 37 nodes") is None
+    assert of_no_node(pod(), "ml", Decision("placed"), "0 of 37 nodes") is None
+
+
+def test_the_policies_that_leave_no_node_are_named_in_the_cure(wording: Wording) -> None:
+    """Those that the reason names, and no others that took part."""
+    decision = Decision("placed", policies=("gpus", "notebooks", "spot"))
+    why = "0 of 9 nodes: class gpu (policy gpus) matches 3 and pool=n (policy notebooks) 4, but"
+    notice = of_no_node(owned(JOB), "ml", decision, why)
+    assert notice is not None
+    cure = notice.message.partition(". ")[2]
+    mentions(cure, "policies gpus, notebooks")
+    assert "spot" not in cure
+    wording(notice.message)
+
+
+@pytest.mark.parametrize(
+    ("digest", "told"),
+    [
+        ("5d4f", "Deployment serve"),
+        ("77", "ReplicaSet serve-5d4f"),
+        (None, "ReplicaSet serve-5d4f"),
+    ],
+)
+def test_of_a_deployments_pod_the_deployment_is_named(digest: str | None, told: str) -> None:
+    """What is changed in a ReplicaSet is undone; one that nobody owns is named itself."""
+    made = owned({**JOB, "kind": "ReplicaSet", "name": "serve-5d4f"})
+    if digest:
+        made["metadata"]["labels"]["pod-template-hash"] = digest
+    notice = of_no_node(made, "ml", Decision("placed"), "0 of 9 nodes")
+    assert notice is not None
+    mentions(notice.message, f"pod template of {told},")
+    assert notice.owner.kind == "ReplicaSet"

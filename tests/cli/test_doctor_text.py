@@ -54,7 +54,7 @@ def test_what_could_not_be_looked_at_is_not_called_well(wording: Wording) -> Non
     unread = Outcome("unplaced pods", (), (Read.NAMESPACES, Read.PODS_OF_RUNS))
     unknown, *checks, verdict = plain((OUTCOMES[0], unread))
     assert unknown.startswith("unknown  unplaced pods: ")
-    mentions(unknown, "read: namespaces, pods of runs")
+    mentions(unknown, "known: namespaces, pods of runs")
     assert checks == ["ok       leader", ""]
     mentions(verdict, "could be read")
     wording(f"{unknown}\n{verdict}")

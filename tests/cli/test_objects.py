@@ -67,8 +67,9 @@ def test_folders_are_read_whole(tmp_path: Path) -> None:
     (tmp_path / "b" / "x.json").write_text('{"kind": "Pod", "metadata": {"name": "x"}}')
     (tmp_path / "b" / ".git" / "y.yaml").write_text("kind: Pod")
     (tmp_path / "a.yml").write_text("kind: Job\nmetadata: {name: a}")
+    (tmp_path / "c.YAML").write_text("kind: Job\nmetadata: {name: c}")
     (tmp_path / "README.md").write_text("# not an object")
-    assert [each.title for each in read_objects([tmp_path])] == ["Job/a", "Pod/x"]
+    assert [each.title for each in read_objects([tmp_path])] == ["Job/a", "Pod/x", "Job/c"]
 
 
 def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -200,16 +200,17 @@ def clean(site: Site) -> Iterator[Site]:
 def test_the_columns_are_filled(clean: Site) -> None:
     """Of policies and of classes, and with -o wide more."""
     site = clean
-    site.kubectl("create", "-f", "-", stdin=f"{LABELLED_SPOT}---{ON_SPOT}")
+    partly = ON_SPOT.replace("spec:\n", "spec:\n  rollout: {namespaces: [team-a, lab-*]}\n")
+    site.kubectl("create", "-f", "-", stdin=f"{LABELLED_SPOT}---{partly}")
     for place in ("pp/on-spot", "cc/spot"):
         site.until_said(place, "Accepted", "True", "Accepted")
         site.until_said(place, "Satisfiable", "Unknown", "NoNodes")
     heads, row = site.columns("pp")
-    assert heads == ["NAME", "PRIORITY", "ENFORCEMENT", "PODS", "ACCEPTED", "AGE"]
-    assert row[:5] == ["on-spot", "7", "Enforce", "0", "True"]
+    assert heads == ["NAME", "PRIORITY", "ENFORCEMENT", "ROLLOUT", "PODS", "ACCEPTED", "AGE"]
+    assert row[:6] == ["on-spot", "7", "Enforce", "team-a, lab-*", "0", "True"]
     heads, row = site.columns("pp", "-o", "wide")
     wide = dict(zip(heads, row, strict=True))
-    assert {key: wide[key] for key in heads[6:]} == {
+    assert {key: wide[key] for key in heads[7:]} == {
         "REJECTED": "0",
         "LAST MATCH": "",
         "SATISFIABLE": "Unknown",
@@ -219,6 +220,8 @@ def test_the_columns_are_filled(clean: Site) -> None:
     heads, row = site.columns("cc", "-o", "wide")
     wide = dict(zip(heads, row, strict=True))
     assert (wide["ACCEPTED"], wide["SATISFIABLE"]) == ("True", "Unknown")
+    assert "=" in wide["NODES"]
+    assert "{" not in wide["NODES"]
     described = site.kubectl("describe", "pp", "on-spot")
     mentions(described, "no node in the cluster")
 

@@ -41,11 +41,13 @@ def test_paths_begin_as_the_folder_was_given(
 
 def test_tests_beside_policies_are_no_policies(tmp_path: Path) -> None:
     """Files named *.test.yaml and *.test.yml are passed over, and read when they are wanted."""
-    for name in ("a.yaml", "a.test.yaml", "b.test.yml"):
+    for name in ("a.yaml", "a.test.yaml", "b.test.yml", "c.YAML", "d.Test.YML"):
         (tmp_path / name).touch()
-    assert list(read_folder(tmp_path)) == [f"{tmp_path}/a.yaml"]
+    assert list(read_folder(tmp_path)) == [f"{tmp_path}/a.yaml", f"{tmp_path}/c.YAML"]
     tests = read_folder(tmp_path, wanted=is_test_file)
-    assert list(tests) == [f"{tmp_path}/a.test.yaml", f"{tmp_path}/b.test.yml"]
+    assert list(tests) == [
+        f"{tmp_path}/{each}" for each in ("a.test.yaml", "b.test.yml", "d.Test.YML")
+    ]
 
 
 def test_a_file_given_itself_is_read_whatever_its_name(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.admission import reapply
-from webhook.admission.review import signed
+from webhook.admission.review import SIGNATURE, signed
 from webhook.identity import misread
 
 if TYPE_CHECKING:
@@ -17,23 +17,38 @@ if TYPE_CHECKING:
 MAX_CHARACTERS: Final = 4096
 # Room for the line that tells of the others.
 _ROOM: Final = 100
+# Names have 63 characters as a rule, and may have 253.
+_LONGEST_NAME: Final = 63
 
 
-def warnings(pod: JsonObject, decision: Decision, no_node: str = "") -> list[str]:
+def warnings(
+    pod: JsonObject, decision: Decision, no_node: str = "", *, titled: bool = False
+) -> list[str]:
     """What the author of `pod`, which came as it is here, should know of the decision.
 
     That no node admits it, if so; the engine's warnings, labels of ours that could not be read, and
     whether the pod can be applied again. Together at most MAX_CHARACTERS; where they do not fit,
-    the last one says how many are missing.
+    the last one says how many are missing. With `titled` each says which pod it is about.
     """
     if decision.identity is None:
         return []
     found = [no_node] if no_node else []
-    found += [*decision.warnings, *misread(pod["metadata"].get("labels") or {})]
+    metadata = pod["metadata"]
+    found += decision.warnings
+    found += misread(metadata.get("labels") or {}, metadata.get("annotations") or {})
     again = reapply.warning(pod, decision)
     if again:
         found.append(again)
+    if titled:
+        title = _title(metadata)
+        found = [f"{title}{text.removeprefix(SIGNATURE)}" for text in found]
     return fitting(found)
+
+
+def _title(metadata: JsonObject) -> str:
+    """So that who applies many pods at once knows which is meant."""
+    name = metadata.get("name") or f"{metadata.get('generateName')}*"
+    return f"pod {str(name)[:_LONGEST_NAME]}: "
 
 
 def fitting(found: list[str], where: str = "`fairlead explain` prints all of them") -> list[str]:

@@ -83,7 +83,7 @@ class _Workload(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What the look at one workload goes by."""
+    """What the look at one workload goes by; `unmarked` is what its pods of no run are told."""
 
     policies: PolicySet
     shapes: Shapes
@@ -92,6 +92,7 @@ class _Facts:
     labels: Mapping[str, str]
     controller: str
     now: datetime
+    unmarked: tuple[str, ...]
 
 
 class Foresight:
@@ -185,6 +186,8 @@ class Foresight:
             before = self._pods_of(workload.old)
         except InvalidRun:
             return False
+        if _marked(workload.new) and not _marked(workload.old):
+            return False
         return [each.pod(0) for each in before] == [each.pod(0) for each in templates]
 
     async def _facts(self, workload: _Workload) -> _Facts:
@@ -200,19 +203,23 @@ class Foresight:
             labels,
             _CONTROLLERS.get(workload.kind, _CONTROLLER),
             self._grounds.now(),
+            _unmarked(workload),
         )
 
     def _fate(self, facts: _Facts, known: _Known, pod: JsonObject) -> Fate:
         arrival = Arrival(pod, facts.namespace, facts.labels, facts.controller, facts.now)
         seen = see(arrival)
-        if seen is None or not self._reaches(seen.own.labels, facts.labels):
+        if seen is None:
+            return Fate(warnings=facts.unmarked)
+        if not self._reaches(seen.own.labels, facts.labels):
             return Fate()
         shape = facts.shapes.of(seen)
         if shape is None:
             return self._judged(seen, facts)
-        # Whether there is room for it on a node depends on what it asks for, too; and a label of
-        # ours that cannot be read is told of by its value, which no policy may name.
-        alike = shape, tuple(sorted(requests(pod["spec"]).items())), misread(seen.own.labels)
+        # Whether there is room for it on a node depends on what it asks for, too; and what of our
+        # own keys cannot be read is told of by its text, which no policy may name.
+        slips = misread(seen.own.labels, pod["metadata"].get("annotations") or {})
+        alike = shape, tuple(sorted(requests(pod["spec"]).items())), slips
         if alike not in known:
             known[alike] = self._judged(seen, facts)
         return known[alike]
@@ -243,6 +250,21 @@ def _read(body: bytes) -> _Workload:
         new=new,
         old=old if isinstance(old, dict) else None,
     )
+
+
+def _marked(workload: JsonObject) -> bool:
+    labels = Object("the API server", workload).metadata.get("labels")
+    return isinstance(labels, dict) and names.RUN in labels
+
+
+def _unmarked(workload: _Workload) -> tuple[str, ...]:
+    if not _marked(workload.new):
+        return ()
+    said = (
+        f"the label {names.RUN} is on the {workload.kind} itself, and pods get those of their "
+        "template: put it there too, or no policy reaches them"
+    )
+    return (said,)
 
 
 def _line(workload: _Workload) -> dict[str, object]:

@@ -156,7 +156,7 @@ class Handler:
             allowed=decision.allowed,
             message=decision.reason,
             patch=decision.patch,
-            warnings=warnings(request.pod, decision, no_node),
+            warnings=warnings(request.pod, decision, no_node, titled=True),
             audit=audit.annotations_of(decision, policies.hash),
         )
         self._observer.decided(decision.result, decision.policies)
@@ -192,7 +192,7 @@ class Handler:
         notice = of_rejection(request.pod, request.namespace, decision)
         if no_node:
             self._observer.unplaceable()
-            notice = of_no_node(request.pod, request.namespace, no_node)
+            notice = of_no_node(request.pod, request.namespace, decision, no_node)
         if notice and self._reaches(request.pod["metadata"].get("labels") or {}, labels):
             self._tell(notice)
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from webhook.admission.decision import Decision
     from webhook.placement.shapes import JsonObject
 
 REJECTED: Final = "PlacementRejected"
 NO_NODE: Final = "NoNode"
 _PREFIX: Final = "fairlead: "
+_TEMPLATE_HASH: Final = "pod-template-hash"
 # An API group, a slash and a version; names and kinds are shorter.
 _LONGEST_PART: Final = 253 + 1 + 63
 # What of the reason is quoted, so that the cure is not cut off.
@@ -57,24 +60,36 @@ def of_rejection(pod: JsonObject, namespace: str, decision: Decision) -> Notice 
     if owner is None:
         return None
     by = decision.rejected_by
-    cure = _template(owner)
+    cure = _template(pod, owner)
     if by:
-        policies = f"{'policies' if len(by) > 1 else 'policy'} {', '.join(by)}"
-        cure += f", or ask your admin to change {policies} or for a PlacementException"
+        cure += f", or ask your admin to change {_policies(by)} or for a PlacementException"
     return Notice(namespace, owner, REJECTED, f"{_quoted(decision.reason)}. {cure}.")
 
 
-def of_no_node(pod: JsonObject, namespace: str, why: str) -> Notice | None:
+def of_no_node(pod: JsonObject, namespace: str, decision: Decision, why: str) -> Notice | None:
     """That no node admits the pod as it is now, and which condition shuts most of them out."""
     owner = owner_of(pod)
     if owner is None:
         return None
-    cure = f"{_template(owner)}, or ask your admin for such nodes"
+    cure = f"{_template(pod, owner)}, or ask your admin for such nodes"
+    by = [name for name in decision.policies if f"(policy {name})" in why]
+    if by:
+        cure += f" or to change {_policies(by)}"
     return Notice(namespace, owner, NO_NODE, f"{_quoted(why)}. {cure}.")
 
 
-def _template(owner: Owner) -> str:
-    return f"Change the pod template of {owner.kind} {owner.name}"
+def _policies(by: Sequence[str]) -> str:
+    return f"{'policies' if len(by) > 1 else 'policy'} {', '.join(by)}"
+
+
+def _template(pod: JsonObject, owner: Owner) -> str:
+    kind, name = owner.kind, owner.name
+    # A Deployment undoes what is changed in its ReplicaSet, which it names by this label
+    # (pkg/controller/deployment/sync.go, getNewReplicaSet).
+    digest = (pod["metadata"].get("labels") or {}).get(_TEMPLATE_HASH)
+    if kind == "ReplicaSet" and digest and name.endswith(f"-{digest}"):
+        kind, name = "Deployment", name.removesuffix(f"-{digest}")
+    return f"Change the pod template of {kind} {name}"
 
 
 def _quoted(text: str) -> str:

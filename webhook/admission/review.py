@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 API_VERSION = "admission.k8s.io/v1"
 # kubectl prints a warning without the name of the webhook that it comes from.
-_SIGNATURE: Final = "fairlead: "
+SIGNATURE: Final = "fairlead: "
 _DIGITS_TO_ZERO = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in range(256))
 # No integer of 64 bits has more digits, so only a body with this many in a row may hold a larger.
 _MANY_DIGITS = b"0" * 19
@@ -141,7 +141,7 @@ def _wrong(path: str, wanted: type, value: object) -> NoReturn:
 
 def signed(warning: str) -> str:
     """The warning as an answer has it, so that whoever reads it knows who warns."""
-    return warning if warning.startswith(_SIGNATURE) else f"{_SIGNATURE}{warning}"
+    return warning if warning.startswith(SIGNATURE) else f"{SIGNATURE}{warning}"
 
 
 def answer(

@@ -38,6 +38,7 @@ COMMANDS = {
     "sources": "The marks by which pods of each system are known.",
     "test": "Run policy tests from files.",
     "uninstall": "Take Fairlead out of a cluster.",
+    "version": "Print the version of this command.",
 }
 
 

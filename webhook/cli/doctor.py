@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.cli.cluster_options import client_of, cluster_options
+from webhook.cli.failing import fail
 from webhook.cli.output_option import output_option
+from webhook.errors import FairleadError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,8 +66,8 @@ def command(
     \b
     Exit codes:
       0  no errors
-      1  errors, or the cluster did not answer
-      2  wrong usage
+      1  errors
+      2  wrong usage, or the cluster did not answer
     """
     from webhook.cli import doctor_text
     from webhook.installation.doctor.diagnose import CHECKS
@@ -74,7 +76,10 @@ def command(
     for name in checks:
         if name not in known:
             raise click.UsageError(f"--check {name!r} is none of {', '.join(known)}")
-    outcomes = asyncio.run(_run(namespaces, kubeconfig, context))
+    try:
+        outcomes = asyncio.run(_run(namespaces, kubeconfig, context))
+    except FairleadError as error:
+        fail(error, 2)
     if checks and outcomes[0].name in known:
         outcomes = [each for each in outcomes if each.name in checks]
     if output == "json":

@@ -28,7 +28,7 @@ def lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
     if unknown:
         start = click.style("unknown", fg="yellow", bold=True) + " " * (_INDENT - len("unknown"))
         unread = dict.fromkeys(what for each in unknown for what in each.unread)
-        yield from _hanging(start, f"{_names(unknown)}: could not be read: {', '.join(unread)}")
+        yield from _hanging(start, f"{_names(unknown)}: not known: {', '.join(unread)}")
     well = _well(outcomes)
     if well:
         ok = click.style("ok", fg="green") + " " * (_INDENT - 2)
@@ -96,7 +96,7 @@ def _hanging(start: str, text: str) -> Iterator[str]:
 def _sum(outcomes: Sequence[Outcome]) -> str:
     wrong, doubtful = errors(outcomes), _count(outcomes, "warning")
     if not wrong and not doubtful:
-        seen = " in what could be read" if _unknown(outcomes) else ""
+        seen = " in what could be read" if any(each.unread for each in outcomes) else ""
         return f"Nothing is wrong{seen}."
     told = [
         f"{count} {word}{'s' if count > 1 else ''}"

@@ -9,8 +9,10 @@ import click
 
 from webhook.cli import noting
 from webhook.cli.cluster_options import client_of, cluster_options
+from webhook.cli.failing import fail
 from webhook.cli.output_option import output_option
 from webhook.cli.where import WhereType, paths_of
+from webhook.errors import FairleadError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,8 +56,7 @@ def command(
     \b
     Exit codes:
       0  they are shown, also if there are none
-      1  a file cannot be read, or the cluster did not answer
-      2  wrong usage
+      2  wrong usage, a file that cannot be read, or the cluster did not answer
     """
     import json
     from datetime import UTC, datetime
@@ -64,7 +65,10 @@ def command(
     from webhook.cli.exceptions_text import document, lines
 
     paths = paths_of(policies)
-    found = of_files(paths) if paths else asyncio.run(_asked(kubeconfig, context))
+    try:
+        found = of_files(paths) if paths else asyncio.run(_asked(kubeconfig, context))
+    except FairleadError as error:
+        fail(error, 2)
     now = datetime.now(UTC)
     shown = found.ordered(now, in_force=in_force)
     if output == "json":

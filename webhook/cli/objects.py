@@ -68,7 +68,7 @@ def _files(path: Path) -> list[Path]:
     return sorted(
         file
         for file in path.rglob("*")
-        if file.suffix in _SUFFIXES
+        if file.suffix.lower() in _SUFFIXES
         and file.is_file()
         and not any(part.startswith(".") for part in file.relative_to(path).parts)
     )

@@ -28,6 +28,11 @@ class ObjectStatus(Reported):
         description="The hash that each replica of the webhook serves. Where two differ, replicas "
         "decide by different policies.",
     )
+    summary: str = Field(
+        default="",
+        description="What a list of objects shows of the lists in this one's spec: of a policy the "
+        "namespaces of its rollout, of a class its nodes, of an exception its policies.",
+    )
 
 
 class PolicyStatus(ObjectStatus):

@@ -16,6 +16,26 @@ if TYPE_CHECKING:
 _UNPRINTABLE: Final = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
+# What libyaml says (scanner.c, parser.c), by how it begins, and what it usually means.
+_MEANINGS: Final = {
+    "mapping values are not allowed": "this line is indented otherwise than those above it, or a "
+    "text with a colon in it wants quotes",
+    "did not find expected key": "this line is indented otherwise than those above it, or a quote "
+    "above it ends too early",
+    "did not find expected '-' indicator": "an item of the list above it is indented otherwise, or "
+    "its dash is missing",
+    "could not find expected ':'": "a key without a colon and a space behind it, or a text that is "
+    "indented less than where it began",
+    "block sequence entries are not allowed": "a list begins on a line of its own, below its key",
+    "found character that cannot start": "a text that begins with @, ` or % wants quotes",
+    "did not find expected alphabetic or numeric": "a text that begins with * or & wants quotes",
+    "did not find expected node content": "a value is missing, or a bracket is not closed",
+    "did not find expected ','": "a bracket is not closed, or a comma is missing",
+    "found unexpected end of stream": "a quote is not closed",
+    "found unexpected document indicator": "a quote above it is not closed",
+    "found unknown escape character": "between double quotes a backslash is written twice; or take "
+    "single quotes",
+}
 _SURROGATES: Final = re.compile(r"\\u[dD]([89abAB][0-9a-fA-F]{2})\\u[dD]([c-fC-F][0-9a-fA-F]{2})")
 
 
@@ -64,8 +84,11 @@ def _unreadable(text: str, error: yaml.MarkedYAMLError) -> Unreadable:
     if "\t" in indentation and column <= len(indentation) + 1:
         at = indentation.index("\t") + 1
         return Unreadable((line, at), "YAML takes no tab for indentation; use spaces")
+    problem = error.problem or "it breaks off"
     context = f" {error.context}" if error.context else ""
-    return Unreadable((line, column), f"not YAML: {error.problem or 'it breaks off'}{context}")
+    meaning = next((text for begin, text in _MEANINGS.items() if problem.startswith(begin)), "")
+    usually = f"; usually: {meaning}" if meaning else ""
+    return Unreadable((line, column), f"not YAML: {problem}{context}{usually}")
 
 
 def _documents(text: str) -> Iterator[Tree]:

@@ -26,13 +26,13 @@ _CONFIG_MAP_LINK: Final = "..data"
 
 
 def is_test_file(name: str) -> bool:
-    """Tell whether a file of this name holds policy tests."""
-    return name.endswith((".test.yaml", ".test.yml"))
+    """Tell whether a file of this name holds policy tests; .YAML is .yaml."""
+    return name.lower().endswith((".test.yaml", ".test.yml"))
 
 
 def is_policy_file(name: str) -> bool:
     """Tell whether a file of this name holds policies."""
-    return name.endswith((".yaml", ".yml", ".json")) and not is_test_file(name)
+    return name.lower().endswith((".yaml", ".yml", ".json")) and not is_test_file(name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from tests.installation.doctor.seen_things import (
     text_of,
 )
 from tests.wording import Wording, mentions
+from webhook.installation.doctor.diagnose import diagnose
 from webhook.installation.doctor.programs import (
     definition,
     endpoints,
@@ -90,6 +91,25 @@ def test_a_webhook_elsewhere_needs_no_deployment_here() -> None:
         configuration={**configuration(), "webhooks": entries}, deployments=only, endpoints=[]
     )
     assert [*programs(elsewhere), *endpoints(elsewhere)] == []
+
+
+def test_what_runs_outside_of_the_cluster_is_not_called_well(wording: Wording) -> None:
+    """As in a sandbox: the controller may be there, and lead; nobody here can tell."""
+    entries = webhooks(url="https://192.0.2.1/mutate")
+    alone = seen(
+        configuration={**configuration(), "webhooks": entries},
+        deployments={},
+        endpoints=[],
+        leader="",
+    )
+    outcomes = {each.name: each for each in diagnose(alone)}
+    (found,) = outcomes["programs"].findings
+    assert found.severity == "note"
+    mentions(found.what, "https://192.0.2.1/mutate", "outside")
+    wording(found.what)
+    for name in ("watches", "endpoints", "certificates", "trust", "leader", "policies"):
+        assert not outcomes[name].findings, name
+        assert outcomes[name].unread, name
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +17,7 @@ from webhook.policy.reporting.acceptance import Acceptance, judged, remembered
 from webhook.policy.reporting.counting import Count, Ledger, Report, counted, met
 from webhook.policy.reporting.satisfaction import SATISFIABLE
 from webhook.policy.reporting.seen import Seen
-from webhook.policy.reporting.statuses import Due, Knowledge, due
+from webhook.policy.reporting.statuses import Due, Knowledge, due, summary
 from webhook.policy.status_model import PolicyStatus, Served
 
 NOW, LATER = "2026-03-01T12:00:00Z", "2026-03-01T13:00:00Z"
@@ -66,6 +67,36 @@ def test_a_class_is_told_no_counts() -> None:
     objects = capacity_class("spot"), policy("p", ON_SPOT)
     (found,) = (each for each in due(objects, known(*objects), NOW) if each.seen.name == "spot")
     assert "pods_decided" not in type(found.status).model_fields
+
+
+@pytest.mark.parametrize(
+    ("resource", "spec", "said"),
+    [
+        ("placementpolicies", {"rollout": {"namespaces": ["team-a", "lab-*"]}}, "team-a, lab-*"),
+        ("placementpolicies", {"enforcement": "Audit"}, ""),
+        ("placementpolicies", {"rollout": {"namespaces": 5}}, ""),
+        ("placementexceptions", {"policies": ["spot", "gpus"]}, "spot, gpus"),
+        ("placementexceptions", {}, ""),
+        (
+            "capacityclasses",
+            {
+                "nodes": [
+                    {"labels": {"pool": "spot", "arch": "arm64"}},
+                    {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b", "c"]}]},
+                    {"matchExpressions": [{"key": "d", "operator": "Exists"}]},
+                ]
+            },
+            "pool=spot, arch=arm64 or a In [b, c] or d Exists",
+        ),
+        ("capacityclasses", {"complementOf": "spot"}, ""),
+        ("capacityclasses", {"nodes": [5]}, ""),
+        ("capacityclasses", {"nodes": [{"labels": {"k": "v" * 500}}]}, f"k={'v' * 117}…"),
+    ],
+)
+def test_a_list_of_objects_shows_no_json(resource: str, spec: object, said: str) -> None:
+    """And whatever somebody has written into a spec breaks nothing."""
+    assert summary(resource, orjson.dumps({"spec": spec})) == said
+    assert summary(resource, b"[]") == summary(resource, b"") == ""
 
 
 def test_an_exception_that_has_ended_says_so() -> None:

@@ -207,12 +207,13 @@ def test_a_class_without_nodes_is_told_where_nodes_are_known(wording: Wording) -
     """To who writes it, and to who sends pods there; not if its nodes are made on demand."""
     nodes = [Node("n", {"lifecycle": "own"}, ())]
     (at_class,) = judge([], SPOT, nodes=nodes).warnings
-    assert at_class.startswith("spec: ")
+    assert at_class.startswith("class 'spot': spec: ")
     mentions(at_class, "1 nodes", "class 'spot'")
     wording(at_class)
     constrained = wish("spot", mode="Constrain")
     found = judge([SPOT], constrained, nodes=nodes).warnings
-    assert found == (at_class.replace("spec: ", "spec.overrides.capacity[0].class: "),)
+    at_policy = "policy 'wish': spec.overrides.capacity[0].class: "
+    assert found == (at_class.replace("class 'spot': spec: ", at_policy),)
     again = {**constrained, "spec": {**constrained["spec"], "priority": 7}}
     assert judge([SPOT, constrained], again, nodes=nodes).warnings == ()
     for quiet in (

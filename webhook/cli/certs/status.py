@@ -11,7 +11,9 @@ import click
 
 from webhook.cli.certs.installation import installation_of, installation_options
 from webhook.cli.cluster_options import client_of, cluster_options
+from webhook.cli.failing import fail
 from webhook.cli.output_option import output_option
+from webhook.errors import FairleadError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,10 +53,13 @@ def command(
     \b
     Exit codes:
       0  as it should be
-      1  something is wrong, or the cluster did not answer
-      2  wrong usage
+      1  something is wrong
+      2  wrong usage, or the cluster did not answer
     """
-    sight = asyncio.run(_look(namespace, webhook_configuration, kubeconfig, context))
+    try:
+        sight = asyncio.run(_look(namespace, webhook_configuration, kubeconfig, context))
+    except FairleadError as error:
+        fail(error, 2)
     from datetime import UTC, datetime
 
     from webhook.cli.certs import report_text

@@ -15,6 +15,7 @@ from webhook.cli.live.judged import Judge, LivePod
 from webhook.cli.live.kinds import Discovery
 from webhook.cli.live.makers import maker_of, pods_of
 from webhook.cli.live.question import Answers, LiveWorkload
+from webhook.cli.live.served import not_served
 from webhook.cli.live.unstamped import read_configuration, why
 from webhook.cli.offline import (
     Offline,
@@ -31,7 +32,7 @@ from webhook.workloads.object import answered
 from webhook.workloads.template import PodTemplate
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping, Sequence
+    from collections.abc import Awaitable, Iterator, Mapping, Sequence
 
     from webhook.cli.live.question import Question
     from webhook.cli.live.unstamped import Why
@@ -61,6 +62,9 @@ async def ask(client: Client, question: Question) -> Answers:
     reader = await _Reader.of(client, discovery, policies, used, nodes)
     found = [await reader.answer(each) for each in objects]
     unknown = unknown_namespaces(policies, used, reader.namespaces, "a right to get namespaces")
+    if not question.policies:
+        stamped = {pod.stamp.set_hash for pod in _pods(found) if pod.stamp}
+        reader.notes += await not_served(client, policies, stamped)
     return Answers(
         policies,
         reader.cluster,
@@ -71,6 +75,11 @@ async def ask(client: Client, question: Question) -> Answers:
         await reader.unstamped(found),
         [*reader.notes, *unknown],
     )
+
+
+def _pods(found: Sequence[LivePod | LiveWorkload]) -> Iterator[LivePod]:
+    for each in found:
+        yield from [each] if isinstance(each, LivePod) else each.pods
 
 
 async def policy_set(client: Client, where: Sequence[Where]) -> PolicySet:

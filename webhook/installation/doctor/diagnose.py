@@ -74,11 +74,12 @@ def diagnose(seen: Seen) -> list[Outcome]:
             "--context takes another"
         )
         return [Outcome("installation", (error("Fairlead is not in this cluster", cure),))]
+    unknown = {*seen.unread, *seen.beyond}
     return [
         Outcome(
             check.name,
             tuple(check.findings(seen)),
-            tuple(what for what in check.reads if what in seen.unread),
+            tuple(what for what in check.reads if what in unknown),
         )
         for check in CHECKS
     ]

@@ -41,7 +41,9 @@ def judgement(seen: Seen) -> Iterator[Finding]:
     if seen.judging is None:
         if Read.JUDGING not in seen.unread:
             without = "; ".join(_WITHOUT[each["name"]] for each in _wanted(seen))
-            yield warning(f"there is no {_WHAT}: {without}", _INSTALL)
+            # Whoever runs a webhook outside of the cluster has not installed it.
+            make, cure = (warning, _INSTALL) if seen.in_cluster else (note, "")
+            yield make(f"there is no {_WHAT}: {without}", cure)
         return
     live = {each["name"]: each for each in seen.judging_entries}
     for wanted in _wanted(seen):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.installation import rollout
-from webhook.installation.doctor.findings import Finding, error, warning
+from webhook.installation.doctor.findings import Finding, error, note, warning
 from webhook.installation.doctor.seen import Read
 
 if TYPE_CHECKING:
@@ -69,6 +69,12 @@ def definition(seen: Seen) -> Iterator[Finding]:
 def programs(seen: Seen) -> Iterator[Finding]:
     """Both Deployments are there, with all pods new, available and ready."""
     wanted = [names.CONTROLLER, *([names.WEBHOOK] if seen.in_cluster else [])]
+    if seen.elsewhere:
+        wanted.clear()
+        yield note(
+            f"the webhook runs outside of the cluster, at {seen.url}, and so may the controller: "
+            "nothing is known of what runs there"
+        )
     for name in wanted:
         if name not in seen.deployments and Read.DEPLOYMENTS not in seen.unread:
             yield error(f"there is no Deployment {names.NAMESPACE}/{name}", "fairlead install")
@@ -118,7 +124,7 @@ def endpoints(seen: Seen) -> Iterator[Finding]:
 
 def leader(seen: Seen) -> Iterator[Finding]:
     """Some controller leads."""
-    if not seen.leader and Read.LEASE not in seen.unread:
+    if not seen.leader and not {Read.LEASE} & {*seen.unread, *seen.beyond}:
         yield error(
             "no controller leads: Runs are not looked after, certificates not renewed, and the "
             "rules not put back after fairlead disable",

@@ -133,7 +133,26 @@ class Seen:
     @property
     def in_cluster(self) -> bool:
         """Whether the webhook is meant to run in the cluster, behind its Service."""
-        return not self.entries or any("service" in each["clientConfig"] for each in self.entries)
+        return not self.url
+
+    @property
+    def url(self) -> str:
+        """Where the webhook is, if it runs outside of the cluster; else empty."""
+        urls = [str(each["clientConfig"].get("url") or "") for each in self.entries]
+        return urls[0] if urls and all(urls) else ""
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the webhook runs outside of the cluster, and nothing was installed in it."""
+        installed = names.NAMESPACE in self.namespaces or self.deployments or self.leader
+        return not self.in_cluster and not installed
+
+    @property
+    def beyond(self) -> Sequence[Read]:
+        """What of the cluster's tells nothing of programs that run outside of it."""
+        if not self.elsewhere:
+            return ()
+        return Read.METRICS, Read.ENDPOINTS, Read.SERVING, Read.POLICIES, Read.LEASE
 
     @property
     def by_cert_manager(self) -> bool:

@@ -26,6 +26,8 @@ _CLUSTER: Final = "Cluster"
 # Not in `all`, which people mean of one namespace.
 _CATEGORIES: Final = ("fairlead",)
 _ACCEPTED: Final = '.status.conditions[?(@.type=="Accepted")]'
+# Of a list in the spec the API server would print the JSON.
+_SUMMARY: Final = ".status.summary"
 _AGE: Final = Column("Age", "date", ".metadata.creationTimestamp")
 _REASON: Final = Column("Reason", "string", f"{_ACCEPTED}.reason", wide=True)
 _SATISFIABLE: Final = Column(
@@ -34,6 +36,7 @@ _SATISFIABLE: Final = Column(
 _POLICY_COLUMNS: Final = (
     Column("Priority", "integer", ".spec.priority"),
     Column("Enforcement", "string", ".spec.enforcement"),
+    Column("Rollout", "string", _SUMMARY),
     Column("Pods", "integer", ".status.podsDecided"),
     Column("Accepted", "string", f"{_ACCEPTED}.status"),
     _AGE,
@@ -49,10 +52,10 @@ _CLASS_COLUMNS: Final = (
     _AGE,
     _SATISFIABLE,
     _REASON,
-    Column("Nodes", "string", ".spec.nodes", wide=True),
+    Column("Nodes", "string", _SUMMARY, wide=True),
 )
 _EXCEPTION_COLUMNS: Final = (
-    Column("Policies", "string", ".spec.policies"),
+    Column("Policies", "string", _SUMMARY),
     Column("Until", "string", ".spec.until"),
     Column("In force", "string", '.status.conditions[?(@.type=="InForce")].status'),
     Column("Reason", "string", ".spec.reason"),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 import orjson
 
 from webhook import names
 from webhook.crd.conditions import Said, updated
+from webhook.placement.shortfall import cut
 from webhook.policy.reporting.acceptance import ACCEPTED
 from webhook.policy.reporting.counting import total
 from webhook.policy.status_model import PolicyStatus
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 Urgency: TypeAlias = Literal["now", "soon", "counts"]
 # Of an exception: whether it has not ended.
 IN_FORCE: Final = "InForce"
+_LONGEST_SUMMARY: Final = 120
 
 
 class Knowledge(NamedTuple):
@@ -75,6 +77,7 @@ def _status(seen: Seen, known: Knowledge, now: Time) -> ObjectStatus | None:
         "observed_generation": seen.generation,
         "conditions": updated(before.conditions, said, seen.generation, now),
         "served_hashes": before.served_hashes if known.served is None else known.served,
+        "summary": summary(seen.resource, seen.text),
     }
     if isinstance(before, PolicyStatus) and seen.uid in known.ledger.bases:
         since, count = total(known.ledger, seen.uid, seen.name)
@@ -112,6 +115,35 @@ def _end(text: bytes) -> Time:
         return ""
 
 
+def summary(resource: str, text: bytes) -> str:
+    """What a line has room for of the lists in a spec; `text` is the object as JSON.
+
+    Of a class it is how its nodes are told from others: lifecycle=spot. Empty if there is nothing,
+    or if the spec cannot be read: another version may have written it.
+    """
+    try:
+        spec = orjson.loads(text)["spec"]
+        if resource == names.PLACEMENT_POLICIES:
+            said = ", ".join((spec.get("rollout") or {}).get("namespaces") or ())
+        elif resource == names.PLACEMENT_EXCEPTIONS:
+            said = ", ".join(spec["policies"])
+        else:
+            said = " or ".join(map(_shape, spec.get("nodes") or ()))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return ""
+    return cut(said, _LONGEST_SUMMARY)
+
+
+def _shape(shape: Mapping[str, Any]) -> str:
+    labels = [f"{key}={value}" for key, value in (shape.get("labels") or {}).items()]
+    expressions = [
+        f"{each['key']} {each['operator']}"
+        + (f" [{', '.join(each['values'])}]" if each.get("values") else "")
+        for each in shape.get("matchExpressions") or ()
+    ]
+    return ", ".join(labels + expressions)
+
+
 def _urgency(before: ObjectStatus, after: ObjectStatus) -> Urgency | None:
     if before == after:
         return None
@@ -119,6 +151,8 @@ def _urgency(before: ObjectStatus, after: ObjectStatus) -> Urgency | None:
         return "now"
     if _truth(before.conditions) != _truth(after.conditions):
         return "now"
+    if before.summary != after.summary:
+        return "soon"  # a controller of before wrote none
     if (before.conditions, before.served_hashes) != (after.conditions, after.served_hashes):
         return "soon"
     return "counts"

@@ -123,6 +123,6 @@ def _lines(write: Write, warnings: Sequence[Finding]) -> Iterator[str]:
     for (path, message), said_of in files.items():
         others = [called(file) for file in said_of if file != write.place]
         if len(others) < len(said_of):
-            yield f"{path}: {message}"
+            yield f"{called(write.place)}: {path}: {message}"
         if others:
             yield f"{first_few(others, _NAMED)}: {path}: {message}"
