@@ -63,6 +63,7 @@ POLICIES_APPLIED: Final = f"{GROUP}/policies-applied"
 
 # ValidatingAdmissionPolicies: pods that a webhook which may be ignored let through, tolerations
 # added later, and who may have the controller make pods.
+GUARDS: Final = "fairlead-"  # how the names of all of them begin
 STAMP_GUARD: Final = "fairlead-stamp"
 TOLERATIONS_GUARD: Final = "fairlead-tolerations"
 NODE_NAMES_GUARD: Final = "fairlead-node-names"

@@ -84,7 +84,7 @@ def test_a_good_installation_is_well(well: Site) -> None:
     mentions(found.stdout.splitlines()[-1], "Nothing", "is wrong")
     document = json.loads(well.run("doctor", "-o", "json").stdout)
     assert (document["errors"], document["warnings"]) == (0, 0)
-    assert {"end to end", "programs", "leader", "agents"} <= set(document["ok"])
+    assert {"end to end", "guards", "programs", "leader", "agents"} <= set(document["ok"])
     assert document["unknown"] == ["watches"]
     nowhere = well.run("doctor", "-n", "nowhere")
     assert nowhere.exit_code == 2
@@ -155,6 +155,24 @@ def test_what_stands_in_the_webhook_configuration_is_judged(well: Site) -> None:
     line_with(problems(site), "to be enabled again at")
     site.kubectl("delete", *CONFIGURATION)
     line_with(problems(site), "no webhook configuration")
+
+
+def test_what_an_admin_took_away_or_narrowed_is_told(well: Site) -> None:
+    """Each of these lets something by, and nothing else says so."""
+    site = well
+    condition = {"name": "not-x", "expression": "object.metadata.name != 'x'"}
+    entry = "/webhooks/1"
+    patch(site, {"op": "add", "path": f"{entry}/matchConditions", "value": [condition]})
+    line_with(problems(site), "warning interception:", "matchConditions", "not-x")
+    patch(site, {"op": "remove", "path": f"{entry}/matchConditions"})
+    assert problems(site) == []
+    patch(site, {"op": "remove", "path": entry})
+    line_with(problems(site), "interception:", "no entry namespaces.fairlead.dev")
+    guard = "validatingadmissionpolicybinding"
+    site.kubectl("delete", guard, names.RUN_AUTHORS_GUARD)
+    line_with(problems(site), "error guards:", f"Binding {names.RUN_AUTHORS_GUARD}")
+    site.install()
+    assert problems(site) == []
 
 
 def test_programs_that_do_not_run_are_told_with_the_reason(well: Site) -> None:

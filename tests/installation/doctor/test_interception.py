@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
-from tests.installation.doctor.seen_things import NOW, configuration, days, seen, text_of
+from tests.installation.doctor.seen_things import (
+    AUTHORITY,
+    NOW,
+    configuration,
+    days,
+    seen,
+    text_of,
+)
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.guards import stamp
-from webhook.installation.doctor.interception import interception, marked_namespaces, selectors
+from webhook.installation.doctor.findings import Finding
+from webhook.installation.doctor.interception import (
+    guards,
+    interception,
+    marked_namespaces,
+    selectors,
+)
 from webhook.installation.doctor.seen import Read
-from webhook.interception import webhooks
+from webhook.installation.kinds import GUARD, GUARD_BINDING
+from webhook.interception import DEFAULT_SOURCES, webhooks
 from webhook.sources import SOURCES
 from webhook.suspension import suspend
 
@@ -102,6 +117,11 @@ def test_an_end_that_cannot_be_read_is_an_error(wording: Wording) -> None:
     wording(text_of(finding))
 
 
+def titled(documents: Iterable[Json]) -> dict[str, Json]:
+    """The guards as they are read."""
+    return {f"{each['kind']} {each['metadata']['name']}": each for each in documents}
+
+
 def test_a_guard_makes_a_fail_open_known() -> None:
     """Without one it is a warning, with one it is worth knowing."""
     found = configuration(failurePolicy="Ignore")
@@ -109,8 +129,8 @@ def test_a_guard_makes_a_fail_open_known() -> None:
         "note",
         "warning",
     }
-    guards = stamp.documents(found["webhooks"], deny=False)[1:]
-    guarded = seen(configuration=found, guards=guards)
+    there = titled(stamp.documents(found["webhooks"], deny=False))
+    guarded = seen(configuration=found, guard_objects=there)
     assert {each.severity for each in interception(guarded)} == {"note"}
 
 
@@ -118,10 +138,10 @@ def test_a_source_without_its_guard_is_named(wording: Wording) -> None:
     """Its component was added, and the guard's beside it was not."""
     found = configuration(failurePolicy="Ignore")
     *_, last = found["webhooks"]
-    guards = stamp.documents(found["webhooks"][:-1], deny=True)[1:]
+    there = titled(stamp.documents(found["webhooks"][:-1], deny=True))
     (warned,) = (
         each
-        for each in interception(seen(configuration=found, guards=guards))
+        for each in interception(seen(configuration=found, guard_objects=there))
         if each.severity == "warning"
     )
     assert warned.what.startswith(f"{last['name']}: ")
@@ -147,3 +167,110 @@ def test_a_namespace_is_marked_by_one_value_only() -> None:
     assert (marked.severity, nearly.severity) == ("note", "warning")
     assert "placed in a (" in marked.what
     assert "fairlead.dev/place=all" in nearly.cure
+
+
+MARKED = {"team": {names.PLACE: names.PLACE_ALL}, "lab": {}}
+
+
+def told_of(entries: list[Json], **changes: Any) -> list[Finding]:
+    """What is said of a configuration with these entries."""
+    found = {**configuration(), "webhooks": entries}
+    return list(interception(seen(configuration=found, namespaces=MARKED, **changes)))
+
+
+def test_an_entry_that_is_gone_is_an_error(wording: Wording) -> None:
+    """Of those that are always there, and of the sources that some entry is of."""
+    entries = configuration()["webhooks"]
+    (finding,) = told_of(entries[:1])
+    assert finding.severity == "error"
+    mentions(finding.what, "no entry namespaces.fairlead.dev", "unplaced")
+    wording(text_of(finding))
+    sources = (*DEFAULT_SOURCES, "kubeflow-training")
+    with_source = webhooks(sources, ca_bundle=AUTHORITY.certificate)
+    assert told_of(with_source) == []
+    gone = [each for each in with_source if each["name"] != "kubeflow-training-1.fairlead.dev"]
+    assert len(gone) < len(with_source)
+    assert any("no entry kubeflow-training-1.fairlead.dev" in each.what for each in told_of(gone))
+
+
+def test_what_narrows_an_entry_is_told(wording: Wording) -> None:
+    """A pod that is not sent is not placed, and nobody hears of it."""
+    first, second = configuration()["webhooks"]
+    condition = {"name": "not-x", "expression": "object.metadata.namespace != 'team'"}
+    (finding,) = told_of([first, {**second, "matchConditions": [condition]}])
+    assert finding.severity == "warning"
+    mentions(finding.what, "matchConditions", "not-x")
+    mentions(finding.cure, "/webhooks/1/matchConditions")
+    wording(text_of(finding))
+    selected = [*second["objectSelector"]["matchExpressions"], {"key": "a", "operator": "Exists"}]
+    (finding,) = told_of([first, {**second, "objectSelector": {"matchExpressions": selected}}])
+    assert finding.severity == "warning"
+    mentions(finding.what, "objectSelector", "a Exists")
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "severity"),
+    [("NotIn", ["lab"], "note"), ("NotIn", ["team"], "warning"), ("In", ["lab"], "warning")],
+)
+def test_namespaces_that_are_left_out_are_told(
+    operator: str, values: list[str], severity: str, wording: Wording
+) -> None:
+    """Somebody may have meant it; not where a namespace says that all its pods are placed."""
+    first, second = configuration()["webhooks"]
+    name = {"key": "kubernetes.io/metadata.name", "operator": operator, "values": values}
+    selected = [*second["namespaceSelector"]["matchExpressions"], name]
+    (finding,) = told_of([first, {**second, "namespaceSelector": {"matchExpressions": selected}}])
+    assert finding.severity == severity
+    mentions(finding.what, "namespaceSelector", operator, *values)
+    wording(text_of(finding))
+
+
+SHIPPED = titled(
+    [
+        {
+            "kind": kind,
+            "metadata": {"name": names.RUN_AUTHORS_GUARD},
+            "spec": spec,
+        }
+        for kind, spec in (
+            (GUARD, {"validations": [{"expression": "false"}]}),
+            (GUARD_BINDING, {"policyName": names.RUN_AUTHORS_GUARD, "validationActions": ["Deny"]}),
+        )
+    ]
+)
+
+
+def test_a_guard_that_is_gone_or_changed_is_an_error(wording: Wording) -> None:
+    """What the API server fills in is no change."""
+    filled = {
+        title: {**each, "spec": {**each["spec"], "failurePolicy": "Fail"}}
+        for title, each in SHIPPED.items()
+    }
+    assert list(guards(seen(shipped_guards=SHIPPED, guard_objects=filled))) == []
+    for title, each in filled.items():
+        gone = {other: live for other, live in filled.items() if other != title}
+        (finding,) = guards(seen(shipped_guards=SHIPPED, guard_objects=gone))
+        assert finding.severity == "error"
+        mentions(finding.what, title)
+        wording(text_of(finding))
+        changed = {**each, "spec": {**each["spec"], "validations": [], "validationActions": []}}
+        found = guards(seen(shipped_guards=SHIPPED, guard_objects={**filled, title: changed}))
+        assert [(each.severity, title in each.what) for each in found] == [("error", True)]
+
+
+def test_a_guard_that_does_nothing_is_told(wording: Wording) -> None:
+    """It looks as if it held."""
+    policy, *bindings = stamp.documents(configuration()["webhooks"], deny=True)
+    assert list(guards(seen(guard_objects=titled([policy, *bindings])))) == []
+    (finding,) = guards(seen(guard_objects=titled([policy])))
+    mentions(finding.what, "no binding names ValidatingAdmissionPolicy fairlead-stamp")
+    wording(text_of(finding))
+    for finding in guards(seen(guard_objects=titled(bindings))):
+        assert finding.severity == "error"
+        mentions(finding.what, "ValidatingAdmissionPolicy fairlead-stamp, which is not there")
+    audited = [
+        {**each, "spec": {**each["spec"], "validationActions": ["Audit"]}} for each in bindings
+    ]
+    found = list(guards(seen(guard_objects=titled([policy, *audited]))))
+    assert len(found) == len(bindings)
+    mentions(found[0].what, "neither denies nor warns")

@@ -51,6 +51,14 @@ def test_pods_without_a_stamp_are_told_by_namespace(wording: Wording) -> None:
     wording(text_of(other))
 
 
+def test_pods_older_than_the_configuration_are_noted(wording: Wording) -> None:
+    """They were there before, or the configuration was gone for a time: nobody can tell."""
+    (finding,) = unplaced(seen(unplaced=[Unplaced("b", "p", older=True)]))
+    assert finding.severity == "note"
+    mentions(finding.what, "1 pod ", "older", "b/p")
+    wording(text_of(finding))
+
+
 def test_a_selector_is_written_as_queries_have_it() -> None:
     """Labels and expressions."""
     selector = {

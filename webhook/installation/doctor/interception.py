@@ -10,8 +10,15 @@ from webhook import names, suspension
 from webhook.installation.doctor.findings import Finding, error, note, warning
 from webhook.installation.doctor.passed_by import expressions
 from webhook.installation.doctor.seen import Read
-from webhook.interception import EXCLUDED_NAMESPACES
-from webhook.placement.label_values import satisfiable
+from webhook.installation.kinds import GUARD, GUARD_BINDING
+from webhook.interception import (
+    DEFAULT_SOURCES,
+    EXCLUDED_NAMESPACES,
+    entry_name,
+    webhooks,
+)
+from webhook.placement.label_values import holds, satisfiable
+from webhook.sources import SOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -38,6 +45,7 @@ def interception(seen: Seen) -> Iterator[Finding]:
     yield from _disabled(seen)
     for entry in seen.entries:
         yield from _fields(entry)
+    yield from _left_out(seen)
     unguarded = [
         each["name"]
         for each in seen.entries
@@ -70,6 +78,138 @@ def selectors(seen: Seen) -> Iterator[Finding]:
                     "could wait for the webhook",
                     "fairlead install writes selectors that leave it out",
                 )
+
+
+def _left_out(seen: Seen) -> Iterator[Finding]:
+    """Pods that are not sent, and would be by the entries that ship for the same sources."""
+    live = {each["name"]: (at, each) for at, each in enumerate(seen.entries)}
+    names_of = {
+        source.name: {entry_name(source.name, number) for number in range(len(source.marks))}
+        for source in SOURCES
+    }
+    sources = [source for source, entries in names_of.items() if entries & live.keys()]
+    whole = [
+        name
+        for name, labels in seen.namespaces.items()
+        if labels.get(names.PLACE) == names.PLACE_ALL
+    ]
+    for wanted in webhooks({*DEFAULT_SOURCES, *sources}):
+        found = live.get(wanted["name"])
+        if found is None:
+            make = error if whole or wanted["objectSelector"]["matchExpressions"] else warning
+            yield make(
+                f"the webhook configuration has no entry {wanted['name']}: pods that it is for are "
+                "not sent, and go unplaced",
+                "fairlead install, with the same sources as now",
+            )
+        else:
+            yield from _narrowed(*found, wanted, seen)
+
+
+def _narrowed(at: int, found: Json, wanted: Json, seen: Seen) -> Iterator[Finding]:
+    name = found["name"]
+    if conditions := found.get("matchConditions"):
+        told = ", ".join(str(each.get("name")) for each in conditions)
+        operation = f'[{{"op": "remove", "path": "/webhooks/{at}/matchConditions"}}]'
+        yield warning(
+            f"{name} has matchConditions ({told}), and ships with none: pods for which one is "
+            "false are not sent, and go unplaced",
+            f"kubectl patch mutatingwebhookconfiguration {names.WEBHOOK_CONFIGURATION} --type=json "
+            f"-p '{operation}'",
+        )
+    for selector in ("objectSelector", "namespaceSelector"):
+        shipped = [_alike(each) for each in expressions(wanted[selector])]
+        for each in expressions(found.get(selector) or {}):
+            if _alike(each) in shipped:
+                continue
+            kept_out = _kept_out(each, wanted, selector)
+            told = (
+                f"{each['key']} {each['operator']} {sorted(kept_out or each.get('values') or ())}"
+            )
+            what = f"{name}: its {selector} has {told} beside what ships: other pods are not sent"
+            placed = [
+                name
+                for name, labels in seen.namespaces.items()
+                if labels.get(names.PLACE) == names.PLACE_ALL
+                and not holds(each, labels.get(each["key"], name if each["key"] == _NAME else None))
+            ]
+            if selector == "namespaceSelector" and each["key"] == _NAME and not placed:
+                # Somebody tries it in some namespaces, or keeps it out of some.
+                yield note(what)
+            else:
+                yield warning(what, "fairlead install, with the same sources as now")
+
+
+def _kept_out(found: Json, wanted: Json, selector: str) -> set[str]:
+    """The values that an expression leaves out, beside those that the shipped one does."""
+    if found["operator"] != "NotIn":
+        return set()
+    shipped = (
+        set(each.get("values") or ())
+        for each in expressions(wanted[selector])
+        if (each["key"], each["operator"]) == (found["key"], "NotIn")
+    )
+    return set(found.get("values") or ()) - set().union(*shipped)
+
+
+def _alike(expression: Json) -> tuple[str, str, frozenset[str]]:
+    values = frozenset(expression.get("values") or ())
+    return expression["key"], expression["operator"], values
+
+
+def guards(seen: Seen) -> Iterator[Finding]:
+    """The admission policies that hold what the webhook cannot are there, and do something."""
+    if Read.GUARDS in seen.unread:
+        return
+    for title, shipped in seen.shipped_guards.items():
+        live = seen.guard_objects.get(title)
+        if live is None:
+            # A webhook outside of the cluster is one that somebody tries.
+            make = note if seen.elsewhere else error
+            yield make(
+                f"there is no {title}: whoever may write Runs has pods made that he may not make",
+                "fairlead install",
+            )
+        elif not _within(shipped["spec"], live["spec"]):
+            yield error(
+                f"{title} is not as it ships: what it holds may not hold", "fairlead install"
+            )
+    for title, each in sorted(seen.guard_objects.items()):
+        kind, _, name = title.partition(" ")
+        if title in seen.shipped_guards:
+            continue
+        if kind == GUARD:
+            bound = {
+                binding["spec"].get("policyName")
+                for other, binding in seen.guard_objects.items()
+                if other.startswith(GUARD_BINDING)
+            }
+            if name not in bound:
+                yield warning(
+                    f"no binding names {title}: it does nothing",
+                    "apply it again: fairlead guard --help",
+                )
+            continue
+        policy = f"{GUARD} {each['spec'].get('policyName')}"
+        if policy not in seen.guard_objects:
+            yield error(
+                f"{title} names {policy}, which is not there",
+                "apply it again: fairlead guard --help",
+            )
+        elif not {"Deny", "Warn"} & set(each["spec"].get("validationActions") or ()):
+            yield warning(
+                f"{title} neither denies nor warns: nobody hears of what it finds",
+                "apply it again: fairlead guard --help",
+            )
+
+
+def _within(shipped: Any, live: Any) -> bool:
+    """Whether live has all that ships, beside what the API server fills in."""
+    if isinstance(shipped, dict) and isinstance(live, dict):
+        return all(key in live and _within(each, live[key]) for key, each in shipped.items())
+    if isinstance(shipped, list) and isinstance(live, list):
+        return len(shipped) == len(live) and all(map(_within, shipped, live))
+    return bool(shipped == live)
 
 
 def _guards(entry: Json) -> Callable[[Json], bool]:

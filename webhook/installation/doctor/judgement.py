@@ -45,6 +45,8 @@ def judgement(seen: Seen) -> Iterator[Finding]:
             make, cure = (warning, _INSTALL) if seen.in_cluster else (note, "")
             yield make(f"there is no {_WHAT}: {without}", cure)
         return
+    if Read.DEPLOYMENTS in seen.unread:
+        return  # they tell whether policies are to be judged
     live = {each["name"]: each for each in seen.judging_entries}
     for wanted in _wanted(seen):
         found = live.pop(wanted["name"], None)

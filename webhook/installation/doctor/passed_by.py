@@ -40,7 +40,7 @@ async def find_unplaced(
     *,
     everywhere: bool,
 ) -> list[Unplaced]:
-    """Pods that are not over, are younger than the configuration, and have no stamp.
+    """Pods that are not over, and have no stamp.
 
     `namespaces` are labels by name; unless these are all there are, only they are looked into.
     Raises ClusterError.
@@ -63,9 +63,9 @@ async def find_unplaced(
         for path in paths:
             pods = await client.list(path, _keep, query=query)
             found.update(
-                Unplaced(pod.namespace, pod.name)
+                Unplaced(pod.namespace, pod.name, pod.created < since)
                 for pod in pods.items
-                if pod.passed_by and pod.namespace in reached and pod.created >= since
+                if pod.passed_by and pod.namespace in reached
             )
     return sorted(found)
 

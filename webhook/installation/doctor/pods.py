@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from webhook.installation.doctor.findings import Finding, error, warning
+from webhook.installation.doctor.findings import Finding, error, note, warning
 from webhook.policy.findings import first_few
 
 if TYPE_CHECKING:
@@ -49,8 +49,18 @@ def end_to_end(seen: Seen) -> Iterator[Finding]:
 def unplaced(seen: Seen) -> Iterator[Finding]:
     """No pod of a run is without a stamp."""
     by_namespace: dict[str, list[str]] = defaultdict(list)
+    older = [f"{pod.namespace}/{pod.name}" for pod in seen.unplaced if pod.older]
+    if older:
+        pods = "1 pod of a run is" if len(older) == 1 else f"{len(older)} pods of runs are"
+        yield note(
+            f"{pods} older than the webhook configuration, without a stamp: "
+            f"{first_few(sorted(older), _NAMED)}",
+            "none, if they were there before Fairlead; if the configuration was gone for a time: "
+            "delete them, for their controllers to create them again",
+        )
     for pod in seen.unplaced:
-        by_namespace[pod.namespace].append(pod.name)
+        if not pod.older:
+            by_namespace[pod.namespace].append(pod.name)
     for namespace, found in sorted(by_namespace.items()):
         told = first_few(sorted(found), _NAMED)
         pods = "1 pod of a run has" if len(found) == 1 else f"{len(found)} pods of runs have"

@@ -12,7 +12,6 @@ from certs.kept import BUNDLE, CERTIFICATE
 from webhook import names
 from webhook.errors import ClusterError
 from webhook.installation.arguments import has_argument
-from webhook.installation.choices import is_stamp_guard
 from webhook.installation.disabling import holder
 from webhook.installation.doctor.passed_by import find_unplaced
 from webhook.installation.doctor.rights import WANTED, needed
@@ -27,6 +26,7 @@ from webhook.installation.from_files import from_files
 from webhook.installation.kinds import (
     CONFIGURATION,
     CRD,
+    GUARD,
     GUARD_BINDING,
     VALIDATING,
     in_order,
@@ -96,7 +96,8 @@ class Reader:
             pods=await self._list(Read.PODS, f"/api/v1/{_IN_NAMESPACE}/pods"),
             endpoints=await self._endpoints(),
             configuration=configuration,
-            guards=await self._guards(),
+            guard_objects=await self._guards(),
+            shipped_guards=_shipped_guards(),
             judging=judging,
             refused_policies=await self._refused_policies(judging),
             serving=await self._serving(),
@@ -153,10 +154,13 @@ class Reader:
             for endpoint in each.get("endpoints") or ()
         ]
 
-    async def _guards(self) -> list[Json]:
-        binding = key_of(GUARD_BINDING, "any")
-        found = await self._list(Read.GUARDS, binding.collection)
-        return [each for each in found if is_stamp_guard(binding._replace(name=_name(each)))]
+    async def _guards(self) -> dict[str, Json]:
+        return {
+            f"{kind} {_name(each)}": each
+            for kind in (GUARD, GUARD_BINDING)
+            for each in await self._list(Read.GUARDS, key_of(kind, "any").collection)
+            if _name(each).startswith(names.GUARDS)
+        }
 
     async def _serving(self) -> dict[str, bytes] | None:
         path = f"/api/v1/{_IN_NAMESPACE}/secrets/{names.SERVING_SECRET}"
@@ -168,6 +172,7 @@ class Reader:
 
     async def _silences(self, deployments: Mapping[str, Json]) -> dict[tuple[str, str], float]:
         if names.WEBHOOK not in deployments:
+            self._unknown_without_deployments(Read.METRICS)
             return {}
         try:
             texts = await read_by_replica(self._client)
@@ -212,9 +217,14 @@ class Reader:
 
     async def _policies(self, deployments: Mapping[str, Json]) -> dict[str, bytes] | None:
         """The documents where the webhook has them from."""
+        self._unknown_without_deployments(Read.POLICIES)
         if takes_policies_from_cluster(deployments):
             return await self._tried(Read.POLICIES, read_objects(self._client))
         return await self._files(Read.POLICIES)
+
+    def _unknown_without_deployments(self, what: Read) -> None:
+        if Read.DEPLOYMENTS in self._unread:
+            self._unread[what] = f"where it is, {Read.DEPLOYMENTS} would tell"
 
     async def _left_files(self, deployments: Mapping[str, Json]) -> dict[str, bytes]:
         """The files of the ConfigMap, where it is not read."""
@@ -274,6 +284,14 @@ class Reader:
 
         found = await asyncio.gather(*(ask(*question) for question in questions))
         return [each for each in found if each]
+
+
+def _shipped_guards() -> dict[str, Json]:
+    found = in_order(objects_of("default"))
+    kinds = (GUARD, GUARD_BINDING)
+    return {
+        f"{key.kind.name} {key.name}": each for key, each in found.items() if key.kind.name in kinds
+    }
 
 
 def _account(name: str) -> Json:

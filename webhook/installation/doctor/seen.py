@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from webhook import names
 from webhook.installation.arguments import has_argument
 from webhook.installation.from_files import FROM_CLUSTER
+from webhook.installation.kinds import GUARD_BINDING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -68,10 +69,11 @@ class Asked(NamedTuple):
 
 
 class Unplaced(NamedTuple):
-    """A pod of a run without a stamp."""
+    """A pod of a run without a stamp; `older`: than the webhook configuration."""
 
     namespace: str
     name: str
+    older: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,9 @@ class Seen:
     definition: of Runs in the cluster; shipped: as this version has it.
     deployments, by name, and pods, in Fairlead's namespace.
     endpoints: of the webhook's Service, each with whether it is ready.
-    configuration: the MutatingWebhookConfiguration; guards: bindings of the stamp's guard.
+    configuration: the MutatingWebhookConfiguration.
+    guard_objects: our admission policies and their bindings, by kind and name; shipped_guards:
+    those that every installation has, as this version has them.
     judging: the ValidatingWebhookConfiguration; refused_policies: why a policy by dry run was not
     judged, in the API server's words, though it should have been.
     serving: certificate and bundle (PEM) of the serving Secret; never its key.
@@ -105,7 +109,8 @@ class Seen:
     pods: Sequence[Json] = ()
     endpoints: Sequence[bool] = ()
     configuration: Json | None = None
-    guards: Sequence[Json] = ()
+    guard_objects: Mapping[str, Json] = field(default_factory=dict)
+    shipped_guards: Mapping[str, Json] = field(default_factory=dict)
     judging: Json | None = None
     refused_policies: str = ""
     serving: Mapping[str, bytes] | None = None
@@ -129,6 +134,12 @@ class Seen:
     def judging_entries(self) -> Sequence[Json]:
         """The entries of the validating configuration."""
         return (self.judging or {}).get("webhooks") or ()
+
+    @property
+    def guards(self) -> Sequence[Json]:
+        """The bindings of the stamp's guard."""
+        begin = f"{GUARD_BINDING} {names.STAMP_GUARD}"
+        return [each for title, each in self.guard_objects.items() if title.startswith(begin)]
 
     @property
     def in_cluster(self) -> bool:
