@@ -132,7 +132,7 @@ def _files(chosen: Chosen, focus: Focus, output: str) -> bool:
         raise UnreadableInput(problems)
     if problems:
         tell(UnreadableInput(problems))
-    noting.tell([*offline.unknown_namespaces(), *offline.unread])
+    noting.tell(offline.not_known())
     if output == "json":
         found = explain_json.document(decided, offline.policies, nodes, focus)
         found |= {"problems": problems, "unread": [*offline.unread]}

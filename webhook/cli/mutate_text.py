@@ -48,7 +48,7 @@ class Printer:
 
     def notes(self) -> None:
         """What could not be known."""
-        for line in (*self._offline.unknown_namespaces(), *self._offline.unread):
+        for line in self._offline.not_known():
             _tell("note", "yellow", line)
 
     def diff(self) -> None:

@@ -65,6 +65,10 @@ class Offline:
             "--namespaces, or with -f",
         )
 
+    def not_known(self) -> list[str]:
+        """A line for all that could not be known: labels of namespaces, and kinds' pods."""
+        return [*self.unknown_namespaces(), *self.unread]
+
 
 def labels_of(namespace: str, known: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
     """A namespace's labels; of one that is not known, the label that each of them has."""
