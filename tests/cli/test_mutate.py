@@ -174,7 +174,7 @@ kind: SparkApplication
 metadata: {name: NAME}
 spec: {driver: {cores: 1}, executor: {instances: 2}}
 """
-CERTIFICATE = "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: c}\n"
+FLOW = "apiVersion: flow.volcano.sh/v1alpha1\nkind: JobFlow\nmetadata: {name: c}\n"
 NO_TEMPLATE = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: s}\nspec: {}\n"
 SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n"
 
@@ -185,14 +185,14 @@ def test_kinds_whose_pods_nobody_knows_are_told_once(
 ) -> None:
     """In every form of output, beside all others; what makes no pods is no matter."""
     two = SPARK.replace("NAME", "a"), SPARK.replace("NAME", "b")
-    objects = "---\n".join((*two, POD, CERTIFICATE, NO_TEMPLATE, SERVICE))
+    objects = "---\n".join((*two, POD, FLOW, NO_TEMPLATE, SERVICE))
     result = files.on(objects, "-o", form)
     assert result.exit_code == 0
     notes = [line for line in result.stderr.splitlines() if line.startswith("note: ")]
     spark, broken, unknown = notes
     mentions(spark, "SparkApplication makes pods", "not read", "SparkApplication/a and 1 more")
     mentions(broken, "StatefulSet makes pods", "StatefulSet/s")
-    mentions(unknown, "Certificate", "not known")
+    mentions(unknown, "JobFlow", "not known")
     assert "Service" not in result.stderr
     wording("\n".join(notes))
 

@@ -32,9 +32,17 @@ _MAKERS: Final[Mapping[str, Sequence[str]]] = {
     "machinelearning.seldon.io": ("SeldonDeployment",),
     "monitoring.coreos.com": ("Prometheus", "Alertmanager", "ThanosRuler"),
 }
-# API groups of Kubernetes' own, all of whose kinds that make pods are known.
-_OWN: Final = ("", "apps", "batch", "policy", "autoscaling", "extensions")
-_OWN_ENDING: Final = ".k8s.io"
+# API groups of Kubernetes' own, and others that often stand beside workloads: all of their kinds
+# that make pods are in the tables.
+_NO_OTHERS: Final = frozenset(
+    {
+        *("", "apps", "batch", "policy", "autoscaling", "extensions", names.GROUP),
+        *("monitoring.coreos.com", "cert-manager.io", "external-secrets.io", "kyverno.io"),
+        *("kueue.x-k8s.io", "scheduling.volcano.sh", "karpenter.sh", "route.openshift.io"),
+        *("networking.istio.io", "security.istio.io"),
+    }
+)
+_OF_KUBERNETES: Final = ".k8s.io"
 
 
 def unread(objects: Iterable[Object]) -> list[str]:
@@ -48,17 +56,13 @@ def unread(objects: Iterable[Object]) -> list[str]:
         group = str(each.value.get("apiVersion") or "").rpartition("/")[0]
         if (group, each.kind) in KINDS or each.kind in _MAKERS.get(group, ()):
             made.setdefault(each.kind, []).append(each)
-        elif not _is_own(group):
+        elif group not in _NO_OTHERS and not group.endswith(_OF_KUBERNETES):
             unknown[each.kind] = None
     lines = [_line(kind, found) for kind, found in made.items()]
     if unknown:
         kinds = ", ".join(unknown)
         lines.append(f"whether {kinds} makes pods is not known: there is no pod template in it")
     return lines
-
-
-def _is_own(group: str) -> bool:
-    return group in _OWN or group.endswith(_OWN_ENDING) or group == names.GROUP
 
 
 def _line(kind: str, found: Sequence[Object]) -> str:
