@@ -9,11 +9,15 @@ from typing import Any
 import pytest
 from prometheus_client import generate_latest
 
+from tests.wording import Wording, mentions
+from webhook import names
 from webhook.admission.audit import outcomes
-from webhook.audited import from_log, from_metrics
+from webhook.audited import from_metrics
+from webhook.audited.from_log import Log, NoAnswer
 from webhook.audited.tally import EXAMPLES, Record, tally
 from webhook.server.metrics import Metrics
 
+Json = dict[str, Any]
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 REFUSED = "policy strict: requirements.labels[team]: must be 'y'; the pod says 'z'"
 ENFORCED = "policy real: requirements.nodeSelector[pool]: policy strict requires otherwise"
@@ -32,6 +36,21 @@ def event(report: object, *, stage: str = "ResponseComplete", **about: str) -> b
     return json.dumps(line).encode() + b"\n"
 
 
+def records(lines: list[bytes]) -> list[Record]:
+    """What a log of these lines tells."""
+    log = Log()
+    log.read(lines)
+    return log.records
+
+
+def created(
+    *, verb: str = "create", annotations: Json | None = None, body: Json | None = None, **more: Any
+) -> bytes:
+    """A line about a pod, with annotations of others only, unless told otherwise."""
+    line = json.loads(event({"policies": []})) | {"verb": verb, "annotations": annotations or {}}
+    return json.dumps({**line, **more, **({"requestObject": body} if body else {})}).encode()
+
+
 def exposed(metrics: Metrics) -> str:
     """What a scrape gets."""
     return generate_latest(metrics.registry).decode()
@@ -40,7 +59,7 @@ def exposed(metrics: Metrics) -> str:
 def test_each_policy_of_a_report_is_a_record() -> None:
     """A rejection is of the policy that its message begins with; the others changed nothing."""
     report = {"policies": ["strict", "mild"], "differs": True, "rejections": [REFUSED]}
-    assert list(from_log.records([event(report, name="p")])) == [
+    assert records([event(report, name="p")]) == [
         Record("research", "strict", "rejects", pod="p", reason=REFUSED),
         Record("research", "mild", "same", pod="p"),
     ]
@@ -85,13 +104,85 @@ def test_what_a_policy_would_have_meant(
 def test_a_line_that_is_no_such_event_says_nothing(line: bytes) -> None:
     """A log that is cut, or another program's, is no reason to lose the rest."""
     good = event({"policies": ["a"], "differs": False})
-    assert list(from_log.records([line, good])) == [Record("research", "a", "same")]
+    assert records([line, good]) == [Record("research", "a", "same")]
 
 
 def test_an_event_about_nothing_is_counted_nowhere_in_particular() -> None:
     """It has the report all the same."""
     line = json.loads(event({"policies": ["a"], "differs": False})) | {"objectRef": ["pods"]}
-    assert list(from_log.records([json.dumps(line).encode()])) == [Record("", "a", "same")]
+    assert records([json.dumps(line).encode()]) == [Record("", "a", "same")]
+
+
+MARKED = {"metadata": {"labels": {names.RUN: "r"}}}
+UNMARKED = {"metadata": {"labels": {"app": "web"}}}
+ELSEWHERE = created(verb="list")
+BEGUN = created(stage="RequestReceived")
+FAILED_OPEN = {
+    "failed-open.mutation.webhook.admission.k8s.io/round_0_index_0": "pods-0.fairlead.dev"
+}
+DECIDED = event({"policies": ["a"], "differs": False})
+
+
+@pytest.mark.parametrize(
+    ("lines", "facts"),
+    [
+        ([], ["no audit event", "nothing"]),
+        ([b"# Fairlead\n", b"Places runs.\n"], ["no audit event", "'# Fairlead'", "audit log"]),
+        ([b"\x1f\x8b\x08\x00"], ["no audit event", "audit log"]),
+        ([ELSEWHERE], ["1 audit events", "creation of a pod", "level: Metadata"]),
+        (
+            [created(objectRef={"resource": "pods", "subresource": "binding"})],
+            ["creation of a pod"],
+        ),
+        ([created(responseStatus={"code": 403})], ["creation of a pod"]),
+        ([BEGUN], ["1 creation ", "ResponseComplete", "omitStages"]),
+        ([created(body=MARKED)] * 2, ["2 creations", "2 of them", "annotation", "Metadata"]),
+        ([created(annotations=FAILED_OPEN)], ["1 creation ", "1 of them", "fairlead doctor"]),
+    ],
+    ids=[
+        *("empty", "another file", "compressed", "no creation", "a binding", "refused by others"),
+        *("no last stage", "annotations dropped", "failed open"),
+    ],
+)
+def test_a_log_that_cannot_tell_is_an_error(
+    lines: list[bytes], facts: list[str], wording: Wording
+) -> None:
+    """Never "nothing was matched": of the pods in there nobody knows what was decided."""
+    with pytest.raises(NoAnswer) as refused:
+        Log().read(lines)
+    mentions(str(refused.value), *facts)
+    wording(str(refused.value))
+
+
+@pytest.mark.parametrize("body", [UNMARKED, None], ids=["of no run", "level Metadata"])
+def test_a_log_without_a_decision_is_no_answer(body: Json | None, wording: Wording) -> None:
+    """Pods of no run are none of Fairlead's; but a log of them alone tells nothing of policies."""
+    log = Log()
+    log.read([created(body=body)])
+    with pytest.raises(NoAnswer) as refused:
+        log.check()
+    mentions(str(refused.value), "1 creation of pods", "none of them", "fairlead doctor")
+    wording(str(refused.value))
+    log.read([DECIDED])
+    log.check()
+
+
+def test_pods_are_counted_by_who_decided_on_them() -> None:
+    """Of several logs together, and in an EventList too."""
+    several = {"kind": "EventList", "items": [json.loads(DECIDED), json.loads(DECIDED)]}
+    log = Log()
+    log.read([DECIDED, created(annotations=FAILED_OPEN), created(body=UNMARKED), BEGUN])
+    log.read([json.dumps(several).encode()])
+    assert (log.created, log.decided, log.failed_open) == (5, 3, 1)
+    assert log.records == [Record("research", "a", "same")] * 3
+
+
+def test_metrics_of_another_program_are_an_error() -> None:
+    """A replica tells of audited decisions from its beginning, be it of none."""
+    assert list(from_metrics.records(exposed(Metrics()))) == []
+    for text in ("", "# TYPE up gauge\nup 1\n"):
+        with pytest.raises(from_metrics.NoMetrics, match="fairlead_audited_decisions"):
+            list(from_metrics.records(text))
 
 
 def test_what_the_replicas_counted_is_read_from_their_metrics() -> None:

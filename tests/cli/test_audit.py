@@ -33,7 +33,7 @@ def test_the_audit_log_tells_pods_and_messages(tmp_path: Path) -> None:
     result = CliRunner().invoke(command, ["--audit-log", str(log)])
     assert result.exit_code == 1
     lines = [" ".join(line.split()) for line in result.output.splitlines()]
-    assert lines[1:3] == ["research strict 1 0 0", "research a 0 0 1"]
+    assert lines[2:4] == ["research strict 1 0 0", "research a 0 0 1"]
     subject = line_with(lines, "strict in research", "(mnist-0)")
     assert " ".join(lines[lines.index(subject) + 1 :]) == REFUSED
 
@@ -69,12 +69,49 @@ def test_metrics_of_all_replicas_are_one_sum(tmp_path: Path) -> None:
     assert (row["rejects"], row["changes"], row["same"]) == (0, 2, 1)
 
 
-def test_nothing_recorded_is_said(wording: Wording) -> None:
-    """Standard input will do, and an empty log is an answer."""
-    result = CliRunner().invoke(command, ["--audit-log", "-"], input="")
+def test_nothing_matched_is_said(wording: Wording) -> None:
+    """Of pods that were decided on; standard input will do."""
+    result = CliRunner().invoke(command, ["--audit-log", "-"], input=decided())
     assert result.exit_code == 0
-    mentions(result.output, "No policy under Audit")
+    mentions(result.output, "created in the log: 1", "by Fairlead: 1", "No policy under Audit")
     wording(result.output)
+
+
+def decided() -> bytes:
+    """A pod of a run that no policy under Audit matches."""
+    line = json.loads(event({"policies": []}))
+    line["annotations"] = {"pods-0.fairlead.dev/result": "unchanged"}
+    return json.dumps(line).encode() + b"\n"
+
+
+@pytest.mark.parametrize("option", ["--audit-log", "--metrics"])
+def test_a_file_of_another_kind_is_an_error(tmp_path: Path, option: str) -> None:
+    """Named, and with exit code 2: nobody was asked what policies would do."""
+    readme = tmp_path / "README.md"
+    readme.write_text("# Fairlead\n\nPlaces runs.\n")
+    for file, text in ((readme, readme.read_text()), (tmp_path / "empty", "")):
+        file.write_text(text)
+        result = CliRunner().invoke(command, [option, str(file)])
+        assert (result.exit_code, result.stdout) == (2, ""), result.output
+        assert str(file) in result.stderr
+
+
+def test_pods_without_an_answer_are_told(tmp_path: Path, wording: Wording) -> None:
+    """What would have become of them is not known: exit code 2, unless a rejection is known."""
+    open_line = json.loads(decided())
+    key = "failed-open.mutation.webhook.admission.k8s.io/round_0_index_0"
+    open_line["annotations"] = {key: "pods-0.fairlead.dev"}
+    log = tmp_path / "audit.log"
+    log.write_bytes(decided() + json.dumps(open_line).encode() + b"\n")
+    result = CliRunner().invoke(command, ["--audit-log", str(log)])
+    assert result.exit_code == 2
+    mentions(result.stdout, "failed open: 1")
+    wording(result.stdout)
+    whole = CliRunner().invoke(command, ["--audit-log", str(log), "-o", "json"])
+    assert json.loads(whole.stdout)["log"] == {"created": 2, "decided": 1, "failedOpen": 1}
+    with log.open("ab") as file:
+        file.write(event(STRICT))
+    assert CliRunner().invoke(command, ["--audit-log", str(log)]).exit_code == 1
 
 
 def test_two_ways_to_count_the_same_pods_are_refused(tmp_path: Path, wording: Wording) -> None:

@@ -113,11 +113,16 @@ def test_policies_under_audit_tell_what_they_would_do(files: Files, wording: Wor
     assert "audit tried Tried out." in lines
     heading, *changes = lines[-3:]
     mentions(heading, "audit", "enforced")
-    assert changes == ["set spec.nodeSelector {a/b}", "set spec.tolerations 1 entry"]
+    assert changes == [
+        "set tried, defaults nodeSelector[a/b]: 'c'",
+        "set tried, defaults tolerations[gpu]: gpu op=Exists",
+    ]
     mentions(lines[0], "unchanged", "no policy")
     short = files.on(POD, "--policy", "tried", policies=[AUDITED]).stdout
-    mentions(short, "audit tried Tried out. (", "without --policy and --field")
-    assert "set" not in short.split()
+    mentions(short, "audit tried Tried out.", "were it enforced: nodeSelector[a/b]: 'c'")
+    one = files.on(POD, "--field", "tolerations", policies=[AUDITED]).stdout
+    mentions(one, "tried, defaults", "were it enforced: tolerations[gpu]: gpu op=Exists")
+    assert "nodeSelector" not in one
     wording(heading)
     wording(short)
 
@@ -129,9 +134,45 @@ def test_a_policy_that_is_not_rolled_out_to_the_namespace_says_so(
     there = AUDITED.replace("enforcement: Audit", "rollout: {namespaces: [other]}")
     lines = told(files, POD, there)
     wording(line_with(lines, "audit tried", "not rolled out", "namespace research"))
-    assert lines[-2:] == ["set spec.nodeSelector {a/b}", "set spec.tolerations 1 entry"]
+    mentions(lines[-2], "set tried, defaults nodeSelector[a/b]: 'c'")
     here = AUDITED.replace("enforcement: Audit", "rollout: {namespaces: [res*]}")
     assert "applies tried Tried out." in told(files, POD, here)
+
+
+RICH = """\
+affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms:
+[{matchExpressions: [{key: zone, operator: In, values: [a, b]}]}]}},
+podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution:
+[{weight: 3, podAffinityTerm: {topologyKey: rack}}]}},
+topologySpreadConstraints: [{topologyKey: host, maxSkew: 2, whenUnsatisfiable: ScheduleAnyway}],
+capacity: [{class: spot, mode: Prevent}], priorityClassName: low
+""".replace("\n", " ")
+
+
+def test_whatever_policies_under_audit_would_set_is_told_with_its_value(
+    files: Files, wording: Wording
+) -> None:
+    """Policy, field and value, of every kind of field; and who would then lose to them."""
+    rich = policy("rich", f"priority: 9, enforcement: Audit, overrides: {{{RICH}}}")
+    lines = told(files, POD, CLASS, rich, policy("low", "overrides: {priorityClassName: lower}"))
+    heading = line_with(lines, "audit", "enforced")
+    found = lines[lines.index(heading) + 1 :]
+    assert all("rich" in line for line in found if line.startswith("set"))
+    whole = " ".join(found)
+    mentions(whole, "zone In [a, b]", "topologyKey: rack", "maxSkew: 2", "capacity[spot]: Prevent")
+    mentions(whole, "priorityClassName: low", "lost low, overrides priorityClassName:")
+    wording("\n".join(found))
+
+
+def test_a_policy_under_audit_that_would_change_nothing_says_so(
+    files: Files, wording: Wording
+) -> None:
+    """Silence would look as if it had not been asked."""
+    like = policy("like", "enforcement: Audit, defaults: {schedulerName: other}")
+    lines = told(files, POD.replace("spec:\n", "spec:\n  schedulerName: own\n"), like)
+    heading = line_with(lines, "audit", "enforced")
+    assert lines[lines.index(heading) + 1].startswith("same like ")
+    wording(lines[lines.index(heading) + 1])
 
 
 def test_policies_under_audit_tell_whom_they_would_reject(files: Files) -> None:
@@ -279,11 +320,72 @@ def test_one_field_has_a_short_answer(files: Files, wording: Wording) -> None:
     wording(subject)
     none = files.on(POD, "--field", "schedulerName").stdout.splitlines()[1:]
     wording(line_with(none, "no ", "no policy", "schedulerName"))
-    slip = files.on(POD, "--field", "nodeSelektor.pool").stdout.splitlines()[1:]
-    wording(line_with(slip, "no policy", "nodeSelektor.pool", "'nodeSelector'"))
     found = json.loads(files.on(POD, "--field", "tolerations", "-o", "json").stdout)["pods"][0]
     assert [each["name"] for each in found["policies"]] == ["workers-on-spot", "masters"]
     assert [each["field"] for each in found["trace"]] == ["capacity[spot]"]
+
+
+@pytest.mark.parametrize(
+    ("said", "facts"),
+    [
+        ("foo.bar", ["nodeSelector", "tolerations", "capacity"]),
+        ("nodeSelektor.pool", ["'nodeSelector'"]),
+        ("spec.nodeName", ["nodeSelector"]),
+        ("affinity.nodeAffinity.requird", ["affinity.nodeAffinity.required"]),
+        ("affinity.podAffinity.required[0]", ["affinity.podAffinity.required"]),
+        ("schedulerName.x", ["schedulerName"]),
+        ("tolerations[0]", ["tolerations[KEY]"]),
+        ("topologySpreadConstraints[0].maxSkew", ["topologySpreadConstraints[TOPOLOGYKEY,"]),
+        ("securityContext.runAsUsr", ["'runAsUser'"]),
+        ("nodeSelectors", ["'nodeSelector'"]),
+    ],
+)
+def test_a_field_that_no_policy_can_set_is_wrong_usage(
+    files: Files, said: str, facts: list[str], wording: Wording
+) -> None:
+    """Of what is misspelt, "nothing is there" would be no answer."""
+    result = files.on(POD, "--field", said)
+    error = result.stderr.partition("Error: ")[2]
+    assert (result.exit_code, result.stdout) == (2, "")
+    mentions(error, f"--field {said}: ", *facts)
+    wording(error)
+
+
+@pytest.mark.parametrize("option", [("--policy", "workers-on-spot"), ("--field", "tolerations")])
+def test_of_a_pod_of_no_run_a_question_has_an_answer(
+    files: Files, option: tuple[str, str], wording: Wording
+) -> None:
+    """No policy is asked, and how to become a run's."""
+    found = files.on(WEB, *option).stdout
+    mentions(found, "part of no run", "no policy is asked", "cure")
+    wording(found)
+
+
+def test_what_rejects_a_pod_is_not_set_as_well(files: Files) -> None:
+    """Each wish has one end."""
+    zone = "{nodeSelectorTerms: [{matchExpressions: [{key: z, operator: In, values: [b]}]}]}"
+    required = f"{{requiredDuringSchedulingIgnoredDuringExecution: {zone}}}"
+    one = policy("one", f"requirements: {{affinity: {{nodeAffinity: {required}}}}}")
+    other = policy("other", "requirements: {nodeSelector: {arch: amd64}}")
+    pod = POD.replace("spec:\n", "spec:\n  nodeSelector: {z: a, arch: arm64}\n")
+    trace = explained(files, pod, one, other)["trace"]
+    found = sorted((each["policy"], each["outcome"]) for each in trace)
+    assert found == [("one", "rejected"), ("other", "rejected")]
+
+
+def test_what_could_not_be_read_is_part_of_the_answer(files: Files) -> None:
+    """For people on stderr, for programs in the document; exit code 1, and all else is there."""
+    bad = POD.replace("spec:\n", "spec:\n  nodeSelector: 5\n")
+    spark = "apiVersion: sparkoperator.k8s.io/v1beta2\nkind: SparkApplication\nmetadata: {}\n"
+    result = files.on(f"{bad}---\n{spark}---\n{WEB}", "-o", "json")
+    assert result.exit_code == 1
+    found = json.loads(result.stdout)
+    assert [each["object"] for each in found["pods"]] == ["Deployment/web"]
+    (problem,), (kind,) = found["problems"], found["unread"]
+    mentions(problem, "objects.yaml:", "spec.nodeSelector")
+    mentions(kind, "SparkApplication")
+    assert problem in result.stderr
+    assert kind in result.stderr
 
 
 def test_one_policy_has_a_short_answer(files: Files, wording: Wording) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ import yaml
 from tests.cli.files import POD, POLICIES, REJECTED, TF_JOB, WEB, Files
 from tests.policy_tests.writing import policy
 from tests.wording import Wording, line_with, mentions
+from webhook.cli.decisions import decisions
 from webhook.cli.mutate import command
+from webhook.cli.mutate_text import Printer
+from webhook.cli.offline import read_offline, read_policies
 
 ARM = POD.replace("spec:\n", "spec:\n  nodeSelector: {arch: arm64}\n")
 FIRST = policy("first", "match: {replicaIndexes: [0]}, defaults: {nodeSelector: {pool: a}}")
@@ -134,15 +138,101 @@ def test_objects_whose_pods_would_be_rejected_are_left_out(files: Files, wording
     assert result.exit_code == 1
 
 
-def test_of_replicas_that_differ_the_template_is_the_most_common(
-    files: Files, wording: Wording
+@pytest.mark.parametrize("form", ["yaml", "json"])
+def test_a_template_that_cannot_be_what_all_its_pods_would_be_is_not_printed(
+    files: Files, form: str, wording: Wording
 ) -> None:
-    """It can only be one of them, and stderr says which."""
-    result = files.on(TF_JOB, "-o", "yaml", policies=[FIRST])
+    """Worker 0 leads: the webhook would change its pod, or the others would be wrong. Exit 1."""
+    result = files.on(f"{TF_JOB}---\n{WEB}", "-o", form, policies=[FIRST])
+    assert result.exit_code == 1
     (found,) = yaml.safe_load_all(result.stdout)
-    assert "nodeSelector" not in found["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]
-    mentions(result.stderr, "worker 1-2 of 3")
-    wording(result.stderr)
+    assert found["kind"] == "Deployment"
+    error = line_with(result.stderr, "error: ", "not printed", "TFJob/mnist")
+    mentions(error, "worker 0 of 3", "worker 1-2 of 3", "-o patch")
+    wording(error)
+    assert files.on(TF_JOB, "-o", "patch", policies=[FIRST]).exit_code == 0
+
+
+def test_what_is_printed_is_decided_on_once_more(
+    files: Files, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever was decided before: what the webhook would refuse or change is not printed."""
+    source, path = files.write("pod.yaml", ARM), files.write("rejects.yaml", REJECTED)
+    offline = read_offline([source], [files.folder / "policies.yaml"], "default", None)
+    decided = decisions(offline)
+    printer = Printer(replace(offline, policies=read_policies([path])), decided, None)
+    printer.objects(as_json=False)
+    assert printer.withheld
+    told = capsys.readouterr()
+    assert told.out == ""
+    line_with(told.err, "error: ", "not printed", "Pod/mnist", "policy amd64-only")
+
+
+SPARK = """\
+apiVersion: sparkoperator.k8s.io/v1beta2
+kind: SparkApplication
+metadata: {name: NAME}
+spec: {driver: {cores: 1}, executor: {instances: 2}}
+"""
+FLOW = "apiVersion: flow.volcano.sh/v1alpha1\nkind: JobFlow\nmetadata: {name: c}\n"
+NO_TEMPLATE = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: s}\nspec: {}\n"
+SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n"
+
+
+@pytest.mark.parametrize("form", ["diff", "yaml", "json", "patch", "name"])
+def test_kinds_whose_pods_nobody_knows_are_told_once(
+    files: Files, form: str, wording: Wording
+) -> None:
+    """In every form of output, beside all others; what makes no pods is no matter."""
+    two = SPARK.replace("NAME", "a"), SPARK.replace("NAME", "b")
+    objects = "---\n".join((*two, POD, FLOW, NO_TEMPLATE, SERVICE))
+    result = files.on(objects, "-o", form)
+    assert result.exit_code == 0
+    notes = [line for line in result.stderr.splitlines() if line.startswith("note: ")]
+    spark, broken, unknown = notes
+    mentions(spark, "SparkApplication makes pods", "not read", "SparkApplication/a and 1 more")
+    mentions(broken, "StatefulSet makes pods", "StatefulSet/s")
+    mentions(unknown, "JobFlow", "not known")
+    assert "Service" not in result.stderr
+    wording("\n".join(notes))
+
+
+def test_a_kind_that_is_not_read_alone_is_told_too(files: Files, wording: Wording) -> None:
+    """It is no object that makes no pods."""
+    result = files.on(SPARK)
+    error = str(result.exception)
+    mentions(error, "SparkApplication makes pods", "not read")
+    wording(error, {files.folder: "DIR"})
+
+
+def test_one_bad_file_does_not_stop_the_others(files: Files) -> None:
+    """Nor does an object that is none, a Run, or a pod of the wrong shape; exit code 1 says it."""
+    folder = files.folder / "folder"
+    folder.mkdir()
+    bad = POD.replace("spec:\n", "spec:\n  nodeSelector: 5\n").replace("mnist", "odd")
+    own_run = (
+        "apiVersion: fairlead.dev/v1alpha1\nkind: Run\nmetadata: {name: r}\n"
+        "spec: {template: {spec: {containers: [{name: a}]}}}\n"
+    )
+    for name, text in (
+        ("a.yaml", "kind: ["),
+        ("b.yaml", bad),
+        ("c.yaml", own_run),
+        ("d.yaml", "a: b"),
+        ("e.yaml", POD),
+    ):
+        (folder / name).write_text(text)
+    policies = files.folder / "policies.yaml"
+    for form in ("diff", "yaml", "json", "patch", "name"):
+        result = files.run("-f", folder, "--policies", policies, "-o", form)
+        assert result.exit_code == 1
+        assert "mnist" in result.stdout
+        assert "odd" not in result.stdout
+        problems = [name for name in "abcde" if f"{folder}/{name}.yaml:" in result.stderr]
+        assert problems == ["a", "b", "c", "d"]
+    (folder / "e.yaml").unlink()
+    nothing = files.run("-f", folder, "--policies", policies)
+    assert (nothing.exit_code, nothing.stdout) == (1, "")
 
 
 def test_what_is_printed_gives_no_second_change(files: Files) -> None:

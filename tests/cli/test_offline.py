@@ -91,10 +91,14 @@ def test_objects_that_make_no_pods_are_an_error(tmp_path: Path) -> None:
 def test_a_run_is_another_commands_to_show(tmp_path: Path, wording: Wording) -> None:
     """Its template is not its pods': by its shape it would pass for one of no run."""
     run = "apiVersion: fairlead.dev/v1alpha1\nkind: Run\nmetadata: {name: mnist}\nspec: {}\n"
-    with pytest.raises(UnreadableInput) as caught:
-        read(tmp_path, f"{POD}---\n{run}")
-    mentions(str(caught.value), "Run/mnist: ", "`fairlead run preview -f ")
-    wording(str(caught.value), {tmp_path: "TMP"})
+    beside = read(tmp_path, f"{POD}---\n{run}")
+    (problem,) = beside.problems
+    assert [each.source.kind for each in beside.templates] == ["Pod"]
+    assert [each.kind for each in beside.objects] == ["Pod"]
+    mentions(problem, "Run/mnist: ", "`fairlead run preview -f ")
+    wording(problem, {tmp_path: "TMP"})
+    with pytest.raises(UnreadableInput, match="fairlead run preview"):
+        read(tmp_path, run)
     assert read(tmp_path, f"{POD}---\n{run.replace('fairlead.dev', 'other.dev')}").templates
 
 

@@ -19,6 +19,7 @@ from tests.cluster.manifests import (
     pod,
     policy_text,
     template,
+    within,
     workload,
 )
 from tests.cluster.rooms import LOOK, NewNamespace, Room
@@ -120,22 +121,26 @@ def test_a_live_pod_is_held_against_todays_policies(
     }
     found = told(room, "pod/solo", "--policies", later)
     assert not found["same"]
+    required = [{"matchExpressions": [within(SPOT, "true")]}]
     assert fields(found) == {
         "nodeSelector[pool]": ("a", "b"),
         f"tolerations[{SPOT}]": ([SPOT_TAINT], None),
+        "affinity.nodeAffinity.required": (required, None),
     }
     by = {each["field"]: (each["then"], each["now"]) for each in found["differences"]}
     assert by == {
         "nodeSelector[pool]": (["live-pool"], ["live-pool"]),
         f"tolerations[{SPOT}]": (["live-spot"], []),
+        "affinity.nodeAffinity.required": (["live-spot"], []),
     }
     why = {each["field"]: each["why"] for each in found["differences"]}
     assert why["nodeSelector[pool]"] == []
-    (reason,) = why[f"tolerations[{SPOT}]"]
-    mentions(reason, "live-spot does not match", "match.roles: worker", "of ps")
+    for field in (f"tolerations[{SPOT}]", "affinity.nodeAffinity.required"):
+        (reason,) = why[field]
+        mentions(reason, "live-spot does not match", "match.roles: worker", "of ps")
     text = call(room, "explain", "pod", "solo", "--policies", later, "--nodes", "cluster")
     assert text.exit_code == 1
-    assert "2 fields differ" in text.stdout
+    assert "3 fields differ" in text.stdout
     assert "Today: nodes: 0 of" in text.stdout
 
 
@@ -184,7 +189,7 @@ def test_a_workload_tells_which_of_its_pods_are_as_new_ones_would_be(
     found = told(room, "deployments.apps/web", "--policies", later)
     assert not found["same"]
     assert [sorted(fields(each)) for each in found["pods"]] == [
-        ["nodeSelector[pool]", f"tolerations[{SPOT}]"]
+        ["affinity.nodeAffinity.required", "nodeSelector[pool]", f"tolerations[{SPOT}]"]
     ] * 2
     text = call(room, "explain", "deploy", "web", "--policies", later, "--field", "tolerations")
     mentions(text.stdout, "Live pods of Deployment/web: 0 of 2 ")

@@ -206,7 +206,15 @@ def test_the_columns_are_filled(clean: Site) -> None:
         site.until_said(place, "Accepted", "True", "Accepted")
         site.until_said(place, "Satisfiable", "Unknown", "NoNodes")
     heads, row = site.columns("pp")
-    assert heads == ["NAME", "PRIORITY", "ENFORCEMENT", "ROLLOUT", "PODS", "ACCEPTED", "AGE"]
+    assert heads == [
+        "NAME",
+        "PRIORITY",
+        "ENFORCEMENT",
+        "ROLLOUT",
+        "PODS DECIDED",
+        "ACCEPTED",
+        "AGE",
+    ]
     assert row[:6] == ["on-spot", "7", "Enforce", "team-a, lab-*", "0", "True"]
     heads, row = site.columns("pp", "-o", "wide")
     wide = dict(zip(heads, row, strict=True))
@@ -306,7 +314,7 @@ def test_pods_are_counted_over_replicas_and_controllers(clean: Site) -> None:
         site.until("the other's are too", lambda: counts("on-spot") == (4, 0))
         rows = {row[0]: row for row in site.columns("pp", "-o", "wide")}
         heads = rows["NAME"]
-        assert rows["strict"][heads.index("PODS")] == "3"
+        assert rows["strict"][heads.index("PODS DECIDED")] == "3"
         assert rows["strict"][heads.index("REJECTED")] == "1"
         assert rows["strict"][heads.index("LAST MATCH")].endswith("s")
         since = site.status("pp/strict")["since"]

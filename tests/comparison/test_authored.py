@@ -21,7 +21,8 @@ from webhook.comparison.authored import Authored, with_origin, without_credits
 from webhook.comparison.gaps import gaps
 from webhook.placement import pod as pods
 from webhook.placement.node_affinity import is_empty
-from webhook.placement.pod import PodPlacement
+from webhook.placement.pod import PREFERRED_NODES, PodPlacement
+from webhook.placement.shapes import Requirement, Term
 from webhook.policy.policy_set import PolicySet
 
 Json = dict[str, Any]
@@ -29,18 +30,13 @@ POOL = policy("pool", "overrides: {nodeSelector: {zone: a}}")
 OTHER_POOL = policy("pool", "overrides: {nodeSelector: {zone: b}}")
 GPU = policy("gpu", "overrides: {tolerations: [{key: gpu, operator: Exists}]}")
 SPOT = policy("spots", "overrides: {capacity: [{class: spot, mode: Constrain}]}")
-WITHIN = policy(
-    "within",
-    "overrides: {affinity: {nodeAffinity: {required: [{matchExpressions: "
-    "[{key: a, operator: Exists}]}]}}}",
-)
 
 
 def placed(came: Arrival, by: PolicySet) -> PodPlacement:
-    """The pod's placement once it was created, bound to a node."""
+    """The pod's placement once it was admitted."""
     found = decide(came, by, Cluster()).placement
     assert found is not None
-    return found._replace(node_name="n1")
+    return found
 
 
 def credited(placement: PodPlacement) -> Mapping[str, Sequence[str]]:
@@ -57,7 +53,7 @@ def authored(live: PodPlacement, today: PolicySet) -> Authored:
 
 
 def test_what_every_kind_of_wish_gave_is_taken_away_again() -> None:
-    """Members, tolerations, capacity and required affinity; the node and the stamp, too."""
+    """Members, tolerations, capacity and required affinity; the stamp, too."""
     by = policies(POOL, GPU, SPOT)
     came = arrival(nodeSelector={"own": "x"}, tolerations=[{"key": "own", "operator": "Exists"}])
     live = placed(came, by)
@@ -111,6 +107,64 @@ def test_what_others_added_stays_beside_an_authors_template() -> None:
     assert (found.labels["job"], found.labels["index"]) == ("j", "1")
     assert found.node_selector == {"team": "x"}
     assert [each["key"] for each in found.tolerations] == ["istio"]
+
+
+NEAR = {"topologyKey": "zone", "labelSelector": {}}
+SPREAD = {**NEAR, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+REQUIRED, PREFERRED = "affinity.podAffinity.required", "affinity.podAntiAffinity.preferred"
+
+
+def test_what_others_added_to_affinity_and_spread_stays_too() -> None:
+    """Another webhook's terms; what it ANDed into the author's; the DaemonSet controller's node."""
+    by = policies(GPU, SPOT)
+    mine = [{"matchExpressions": [{"key": "own", "operator": "Exists"}]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": mine}}
+    written = arrival(affinity={"nodeAffinity": required})
+    came, live = pods.read(written.pod), placed(written, by)
+    theirs: Requirement = {"key": "theirs", "operator": "Exists"}
+    assert live.required
+    added = live._replace(
+        required=[
+            {"matchExpressions": [*(term.get("matchExpressions") or ()), theirs]}
+            for term in live.required
+        ],
+        lists={REQUIRED: [NEAR]},
+        topology_spread=[SPREAD],
+    )
+    found = with_origin(authored(added, by), came).placement
+    assert found.required == [{"matchExpressions": [*mine[0]["matchExpressions"], theirs]}]
+    assert (found.lists, found.topology_spread) == ({REQUIRED: [NEAR]}, [SPREAD])
+    node: Requirement = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
+    of_daemon = live._replace(
+        required=[{"matchFields": [node], "matchExpressions": [{"key": "a", "operator": "Exists"}]}]
+    )
+    found = with_origin(authored(of_daemon, by), came).placement
+    assert found.required == [{"matchFields": [node]}]
+
+
+def test_what_a_class_may_have_left_is_not_taken_for_others() -> None:
+    """A class that has changed since leaves tolerations, terms and preferences for nodes."""
+    by = policies(SPOT)
+    old: Term = {"matchExpressions": [{"key": "old", "operator": "Exists"}]}
+    near = {"weight": 1, "podAffinityTerm": NEAR}
+    live = placed(arrival(), by)._replace(
+        required=[old],
+        lists={PREFERRED: [near], PREFERRED_NODES: [{"weight": 1, "preference": old}]},
+        tolerations=[
+            {"key": "old-spot", "operator": "Exists"},
+            {"key": "node.kubernetes.io/not-ready", "operator": "Exists"},
+        ],
+    )
+    found = with_origin(authored(live, by), pods.read(arrival().pod)).placement
+    assert (found.required, found.lists) == (None, {PREFERRED: [near]})
+    assert [each["key"] for each in found.tolerations] == ["node.kubernetes.io/not-ready"]
+
+
+def test_what_chooses_a_node_is_no_policys_in_a_pod_that_names_it() -> None:
+    """The stamp credits what is there, be it a RuntimeClass' own."""
+    by = policies(POOL)
+    live = placed(arrival(), by)._replace(node_name="n1")
+    assert authored(live, by).placement.node_selector == {"zone": "a"}
 
 
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))

@@ -20,12 +20,16 @@ Result: TypeAlias = Literal["placed", "unchanged", "left-alone", "rejected", "no
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """What would be if policies under Audit here were enforced too; `patch` is the whole one."""
+    """What would be if policies under Audit here were enforced too.
+
+    `patch` and `trace` are the whole ones.
+    """
 
     policies: tuple[str, ...]
     patch: Sequence[Operation] = ()
     rejections: Sequence[str] = ()
     differs: bool = False
+    trace: Sequence[Entry] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,4 +220,5 @@ def _audited(
         rejections=if_enforced.rejections,
         differs=(if_enforced.placement, if_enforced.rejections)
         != (enforced.placement, enforced.rejections),
+        trace=if_enforced.trace,
     )

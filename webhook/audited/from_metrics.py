@@ -24,12 +24,17 @@ class NoMetrics(FairleadError):
 def records(text: str) -> Iterator[Record]:
     """A record for each series of one replica: counted since that replica began.
 
-    Raises NoMetrics if the text is not in Prometheus' text format.
+    Raises NoMetrics if the text is not in Prometheus' text format, or is not the webhook's.
     """
     try:
         families = list(text_string_to_metric_families(text))
     except ValueError as error:
         raise NoMetrics(f"no metrics in Prometheus' text format: {error}") from None
+    if not any(family.name.removesuffix("_total") == names.METRIC_AUDITED for family in families):
+        raise NoMetrics(
+            f"no {names.METRIC_AUDITED}_total among the metrics: want what a replica of the "
+            "webhook tells at /metrics, which has it from the beginning"
+        )
     for family in families:
         for sample in family.samples:
             if sample.name == f"{names.METRIC_AUDITED}_total" and sample.value:

@@ -14,7 +14,8 @@ from webhook.cli.output_option import output_option
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from webhook.audited.tally import Record, Row
+    from webhook.audited.from_log import Log
+    from webhook.audited.tally import Record
     from webhook.kube.client import Client
 
 _FILE = click.Path(exists=True, path_type=Path, allow_dash=True, dir_okay=False)
@@ -65,7 +66,8 @@ def command(
     Exit codes:
       0  no pod would have been rejected
       1  some would have been
-      2  wrong usage, a file that cannot be read, or the cluster did not answer
+      2  not known: wrong usage, a file that is not the audit log or without answers of the webhook,
+         pods that were created without its answer, or the cluster did not answer
     """
     import json
 
@@ -77,33 +79,49 @@ def command(
     if logs and metrics:
         raise click.UsageError("give --audit-log or --metrics: both count the same pods")
     try:
-        records = list(_from_files(logs, metrics))
-        if not logs and not metrics:
+        log = _from_logs(logs) if logs else None
+        if log is not None:
+            records = log.records
+        elif metrics:
+            records = list(_from_metrics(metrics))
+        else:
             records = asyncio.run(_from_cluster(kubeconfig, context))
     except FairleadError as error:
         fail(error, 2)
     rows = tally(records)
     if output == "json":
-        click.echo(json.dumps(document(rows), indent=2, ensure_ascii=False))
+        click.echo(json.dumps(document(rows, log), indent=2, ensure_ascii=False))
     else:
-        for line in lines(rows):
+        for line in lines(rows, log):
             click.echo(line)
-    ctx.exit(1 if _rejecting(rows) else 0)
+    if any(row.rejects for row in rows):
+        ctx.exit(1)
+    ctx.exit(2 if log is not None and log.failed_open else 0)
 
 
-def _rejecting(rows: Sequence[Row]) -> bool:
-    return any(row.rejects for row in rows)
+def _from_logs(paths: Sequence[Path]) -> Log:
+    from webhook.audited.from_log import Log, NoAnswer
 
-
-def _from_files(logs: Sequence[Path], metrics: Sequence[Path]) -> Iterator[Record]:
-    from webhook.audited import from_log, from_metrics
-
-    for path in logs:
+    log = Log()
+    for path in paths:
         with click.open_file(str(path), "rb") as file:
-            yield from from_log.records(file)
-    for path in metrics:
+            try:
+                log.read(file)
+            except NoAnswer as error:
+                raise NoAnswer(f"{path}: {error}") from None
+    log.check()
+    return log
+
+
+def _from_metrics(paths: Sequence[Path]) -> Iterator[Record]:
+    from webhook.audited import from_metrics
+
+    for path in paths:
         with click.open_file(str(path), encoding="utf-8", errors="replace") as file:
-            yield from from_metrics.records(file.read())
+            try:
+                yield from from_metrics.records(file.read())
+            except from_metrics.NoMetrics as error:
+                raise from_metrics.NoMetrics(f"{path}: {error}") from None
 
 
 async def _from_cluster(kubeconfig: Path | None, context: str) -> list[Record]:

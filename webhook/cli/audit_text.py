@@ -12,13 +12,22 @@ from webhook.cli.layout import table, wrapped
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from webhook.audited.from_log import Log
     from webhook.audited.tally import Row
 
 _TITLES = ("NAMESPACE", "POLICY", "WOULD REJECT", "WOULD CHANGE", "THE SAME", "")
 
 
-def lines(rows: Sequence[Row]) -> Iterator[str]:
-    """A table, and below it what those would have been told that would have been rejected."""
+def lines(rows: Sequence[Row], log: Log | None) -> Iterator[str]:
+    """A table, and below it what those would have been told that would have been rejected.
+
+    `log` is what the rows are from, unless they are from metrics.
+    """
+    if log is not None:
+        yield f"Pods created in the log: {log.created}; decided on by Fairlead: {log.decided}."
+    if log is not None and log.failed_open:
+        missing = f"Created without an answer, for the webhook failed open: {log.failed_open}."
+        yield click.style(f"{missing} They are not counted below.", fg="yellow")
     if not rows:
         yield "No policy under Audit has matched a pod."
         return
@@ -44,9 +53,11 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
                 yield from (f"  {line}" for line in wrapped(harmless(reason), 2))
 
 
-def document(rows: Sequence[Row]) -> dict[str, object]:
+def document(rows: Sequence[Row], log: Log | None) -> dict[str, object]:
     """The same as JSON."""
+    pods = log and {"created": log.created, "decided": log.decided, "failedOpen": log.failed_open}
     return {
+        "log": pods,
         "rows": [
             {
                 "namespace": row.namespace,
@@ -58,7 +69,7 @@ def document(rows: Sequence[Row]) -> dict[str, object]:
                 "reasons": row.reasons,
             }
             for row in rows
-        ]
+        ],
     }
 
 

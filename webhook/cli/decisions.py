@@ -83,19 +83,20 @@ class _Group:
     replica_indexes: set[int] = field(default_factory=set)
 
 
-def decisions(offline: Offline) -> list[Replicas]:
+def decisions(offline: Offline, passed: list[str] | None = None) -> list[Replicas]:
     """The decision for every pod of every template, those of one template that are alike together.
 
-    Raises UnreadableInput with every pod whose fields have no pod's shape.
+    Raises UnreadableInput with every pod whose fields have no pod's shape; with `passed` they are
+    put there instead, and all others are decided on.
     """
     found: list[Replicas] = []
-    problems: list[str] = []
+    problems: list[str] = [] if passed is None else passed
     for template in offline.templates:
         try:
             found += _of_template(template, offline)
         except InvalidPod as error:
             problems.append(misshapen(template, error))
-    if problems:
+    if problems and passed is None:
         raise UnreadableInput(problems)
     return found
 

@@ -81,18 +81,21 @@ def command(
     \b
     Exit codes:
       0  with -f: every pod would be admitted; live: every pod is as it would be today
-      1  with -f: a pod would be rejected, or a file cannot be read;
+      1  with -f: a pod would be rejected, or a file or an object cannot be read;
          live: a pod is otherwise, would be rejected, or has no stamp
       2  wrong usage; live: no such object, or the cluster did not answer
     """
     from webhook.cli.chosen import Chosen
-    from webhook.cli.live.fields import field_path
+    from webhook.cli.live.fields import field_path, unknown_field
     from webhook.cli.live.focus import Focus
 
+    path = field_path(field)
+    if path and (what := unknown_field(path)):
+        raise click.UsageError(f"--field {field}: {what}")
     chosen = Chosen(
         words, filenames, policies, namespace, namespaces_file, nodes, kubeconfig, context
     )
-    focus = Focus(policy, field_path(field))
+    focus = Focus(policy, path)
     same = _live(chosen, focus, output) if chosen.live else _files(chosen, focus, output)
     ctx.exit(0 if same else 1)
 
@@ -116,15 +119,23 @@ def _files(chosen: Chosen, focus: Focus, output: str) -> bool:
     from webhook.cli import explain_json, explain_text
     from webhook.cli.chosen import read_files
     from webhook.cli.decisions import decisions
+    from webhook.cli.failing import tell
     from webhook.cli.live.focus import check_policy
     from webhook.cli.live.text import focused
+    from webhook.errors import UnreadableInput
 
     offline, nodes = read_files(chosen)
     check_policy(focus, offline.policies, ())
-    decided = decisions(offline)
-    noting.tell(offline.unknown_namespaces())
+    problems = [*offline.problems]
+    decided = decisions(offline, problems)
+    if not decided:
+        raise UnreadableInput(problems)
+    if problems:
+        tell(UnreadableInput(problems))
+    noting.tell(offline.not_known())
     if output == "json":
         found = explain_json.document(decided, offline.policies, nodes, focus)
+        found |= {"problems": problems, "unread": [*offline.unread]}
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))
     else:
         texts = (
@@ -134,4 +145,4 @@ def _files(chosen: Chosen, focus: Focus, output: str) -> bool:
             for each in decided
         )
         click.echo("\n\n".join("\n".join(each) for each in texts))
-    return all(each.decision.allowed for each in decided)
+    return not problems and all(each.decision.allowed for each in decided)

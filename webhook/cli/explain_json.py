@@ -12,6 +12,7 @@ from webhook.cli.live.focus import Focus
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from webhook.admission.decision import Audited
     from webhook.cli.decisions import Replicas
     from webhook.placement.nodes import Node, Survey
     from webhook.policy.policy_set import PolicySet
@@ -53,7 +54,7 @@ def of_replicas(
             if not focus or focus.has_say(each.name, policies)
         ],
         "trace": [entry._asdict() for entry in decision.trace if focus.entry(entry, policies)],
-        "audited": report(decision.audited) if decision.audited else None,
+        "audited": _audited(decision.audited) if decision.audited else None,
         "exceptions": excepted.document(decision),
         "warnings": list(replicas.warnings),
         "patch": list(decision.patch),
@@ -66,6 +67,10 @@ def of_replicas(
             "onDemand": list(found.on_demand),
         }
     return result
+
+
+def _audited(audited: Audited) -> dict[str, Any]:
+    return {**report(audited), "trace": [entry._asdict() for entry in audited.trace]}
 
 
 def _survey(survey: Survey) -> dict[str, Any]:

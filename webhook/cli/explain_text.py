@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from webhook.admission.stamp import HASH_LENGTH
-from webhook.cli.explained import answers, audit_lines, surveys
+from webhook.cli.explained import answers, audit_lines, credited_to, surveys
 from webhook.cli.harmless import one_line
 from webhook.cli.layout import shortened, table, wrapped
 from webhook.cli.verdict import coloured, cure, verdict
@@ -34,6 +34,7 @@ _OUTCOMES = {
     "dropped": "yellow",
     "removed": "yellow",
     "rejected": "red",
+    "reject": "red",
 }
 _ANSWERS = {"applies": "green", "audit": "cyan", "set aside": "yellow"}
 
@@ -55,7 +56,7 @@ def sections(
     decision = replicas.decision
     yield f"Policies (set {policies.hash[:HASH_LENGTH]})", _policies(replicas, policies)
     yield fields_title(decision), field_rows(decision.trace)
-    yield "If the policies under audit were enforced", _audit(replicas)
+    yield "If the policies under audit were enforced", _audit(replicas, policies)
     if nodes is not None:
         found = surveys(replicas, nodes, policies)
         yield _nodes_title(found), _nodes(found.last)
@@ -133,15 +134,18 @@ def field_rows(trace: Sequence[Entry]) -> list[list[str]]:
     return [
         [
             click.style(entry.outcome, fg=_OUTCOMES.get(entry.outcome)),
-            f"{entry.policy}, {entry.part}" if entry.policy else "the pod itself",
+            credited_to(entry),
             f"{entry.field}: {entry.reason}",
         ]
         for entry in sorted(trace, key=lambda each: order[each.field])
     ]
 
 
-def _audit(replicas: Replicas) -> list[list[str]]:
-    return [list(line) for line in audit_lines(replicas)]
+def _audit(replicas: Replicas, policies: PolicySet) -> list[list[str]]:
+    return [
+        [click.style(word, fg=_OUTCOMES.get(word)), who, text]
+        for word, who, text in audit_lines(replicas, policies)
+    ]
 
 
 def _nodes_title(found: Surveys) -> str:
@@ -159,9 +163,12 @@ def _nodes_title(found: Surveys) -> str:
 
 def _nodes(survey: Survey) -> list[list[str]]:
     width = len(str(survey.total))
+    texts = [_cut(shut.condition) for shut in survey.shut]
     rows = [
-        [f"{len(shut.nodes):{width}}", f"{_cut(shut.condition)}: {shortened(shut.nodes)}"]
-        for shut in survey.shut
+        # Conditions that begin alike are told whole.
+        [f"{len(shut.nodes):{width}}", f"{told}: {shortened(shut.nodes)}"]
+        for shut, text in zip(survey.shut, texts, strict=True)
+        for told in [text if texts.count(text) == 1 else shut.condition]
     ]
     if survey.admitted:
         count = click.style(f"{len(survey.admitted):{width}}", fg="green")

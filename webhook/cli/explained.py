@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from webhook.admission.engine import subject_of
 from webhook.cli import excepted
+from webhook.cli.live.value_text import wish_text
 from webhook.placement import nodes as nodes_of
 from webhook.placement import on_demand
 from webhook.placement import pod as pods
 from webhook.placement.node_groups import NodeGroups
-from webhook.policy.findings import path_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from webhook.admission.decision import Decision
     from webhook.cli.decisions import Replicas
     from webhook.placement.nodes import Node, Survey
+    from webhook.placement.trace import Entry
     from webhook.policy.policy_set import Policy, PolicySet
 
 # applies: it took part; audit: it would have; set aside: it matches, and takes no part all the
 # same; no: it does not match.
 Answer: TypeAlias = Literal["applies", "audit", "set aside", "no"]
+# Reasons that say no more than the outcome.
+_BARE: Final = ("set", "added", "appended")
 _ORDER: tuple[Answer, ...] = ("applies", "audit", "set aside", "no")
 
 
@@ -80,35 +84,50 @@ def _aside(replicas: Replicas, policies: PolicySet, at: int) -> str:
     return "it matches, but the pod is rejected before it would count"
 
 
-def audit_lines(replicas: Replicas) -> Iterator[tuple[str, str, str]]:
-    """What the policies under Audit would do beyond what is done: word, field, value."""
+def audit_lines(replicas: Replicas, policies: PolicySet) -> Iterator[tuple[str, str, str]]:
+    """What the policies under Audit would do beyond what is done: word, policy, field and value.
+
+    Of a policy that is enforced, what would become otherwise of its wishes.
+    """
     audited = replicas.decision.audited
     if audited is None:
         return
-    for rejection in audited.rejections:
-        yield "reject", "", rejection
-    if audited.differs and not audited.rejections:
-        for operation in audited.patch:
-            if operation not in replicas.decision.patch:
-                word = "remove" if operation["op"] == "remove" else "set"
-                yield word, _field(operation["path"]), _short(operation.get("value"))
+    if not audited.differs:
+        yield "same", ", ".join(audited.policies), "nothing would change"
+    elif audited.rejections:
+        yield from (("reject", "", rejection) for rejection in audited.rejections)
+    else:
+        for entry in audit_entries(replicas.decision):
+            yield entry.outcome, credited_to(entry), f"{entry.field}: {meant(entry, policies)}"
 
 
-def _field(pointer: str) -> str:
-    tokens = pointer.lstrip("/").split("/")
-    return path_text(tuple(t.replace("~1", "/").replace("~0", "~") for t in tokens if t != "-"))
+def audit_entries(decision: Decision) -> list[Entry]:
+    """What would become of wishes, were the policies under Audit enforced, and does not now."""
+    trace = decision.audited.trace if decision.audited else ()
+    return [entry for entry in trace if entry not in decision.trace]
 
 
-def _short(value: Any) -> str:
-    """A scalar as it is, and of anything larger its keys: the whole is a matter for -o json."""
-    match value:
-        case dict():
-            return f"{{{', '.join(map(str, value))}}}"
-        case list():
-            return "1 entry" if len(value) == 1 else f"{len(value)} entries"
-        case None:
-            return ""
-    return str(value)
+def credited_to(entry: Entry) -> str:
+    """Whose wish a line of the trace is about."""
+    return f"{entry.policy}, {entry.part}" if entry.policy else "the pod itself"
+
+
+def meant(entry: Entry, policies: PolicySet) -> str:
+    """The reason, which often has the value; if not, the value and what the reason says of it."""
+    if entry.outcome != "set":
+        return entry.reason
+    values = [
+        text
+        for policy in policies.policies
+        if policy.name == entry.policy
+        for wish in policy.wishes
+        if (wish.part, wish.field) == (entry.part, entry.field)
+        if (text := wish_text(wish))
+    ]
+    if not values:
+        return entry.reason
+    said = "" if entry.reason in _BARE else f" ({entry.reason})"
+    return f"{'; '.join(values)}{said}"
 
 
 class Surveys(NamedTuple):

@@ -47,7 +47,8 @@ def command(
     jobs, JobSets, Ray clusters, or any object with a pod template in it. Decides by the same code
     as the webhook. A workload's pods get the labels that its controller will give them; where
     replicas differ in what becomes of them, each kind of replica is shown. A live pod is taken as
-    its author wrote it, without what policies gave it when it was created.
+    its author wrote it, without what policies gave it when it was created. What makes pods of
+    something else than a pod template (a SparkApplication) is told on stderr, once a kind.
 
     \b
     Examples:
@@ -61,14 +62,17 @@ def command(
     \b
     Exit codes:
       0  every pod would be admitted
-      1  a pod would be rejected (the reason is on stderr), or a file cannot be read
+      1  a pod would be rejected (the reason is on stderr), a file or an object cannot be read, or
+         an object cannot be printed as its pods would be; all others are printed
       2  wrong usage; live: no such object, or the cluster did not answer
 
     `fairlead explain` with the same options says why.
     """
     from webhook.cli.chosen import Chosen, read_files
     from webhook.cli.decisions import decisions
+    from webhook.cli.failing import tell
     from webhook.cli.mutate_text import Printer
+    from webhook.errors import UnreadableInput
 
     chosen = Chosen(
         words, filenames, policies, namespace, namespaces_file, nodes, kubeconfig, context
@@ -81,7 +85,12 @@ def command(
         offline, known = anew(answers, whole=output in ("yaml", "json")), answers.nodes
     else:
         offline, known = read_files(chosen)
-    decided = decisions(offline)
+    problems = [*offline.problems]
+    decided = decisions(offline, problems)
+    if not decided:
+        raise UnreadableInput(problems)
+    if problems:
+        tell(UnreadableInput(problems))
     printer = Printer(offline, decided, known)
     printer.notes()
     match output:
@@ -93,5 +102,5 @@ def command(
             printer.patches()
         case _:
             printer.objects(as_json=output == "json")
-    if any(not each.decision.allowed for each in decided):
+    if problems or printer.withheld or any(not each.decision.allowed for each in decided):
         ctx.exit(1)

@@ -5,16 +5,21 @@ from __future__ import annotations
 import copy
 import difflib
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from webhook import names
 from webhook.cli import excepted
+from webhook.cli.decisions import decisions
 from webhook.cli.layout import table
 from webhook.cli.verdict import coloured, cure, verdict
 from webhook.cli.yaml_out import yaml_documents, yaml_text
 from webhook.placement import nodes as nodes_of
 from webhook.placement import pod as pods
+from webhook.workloads.find import pod_templates
+from webhook.workloads.object import Object
 from webhook.workloads.template import at
 
 if TYPE_CHECKING:
@@ -25,7 +30,7 @@ if TYPE_CHECKING:
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
 
-# Set by the API server; noise in a diff.
+# Set by the API server; noise in a diff, and refused in what is applied.
 _NOT_SHOWN = ("managedFields",)
 
 
@@ -38,10 +43,12 @@ class Printer:
         self._offline = offline
         self._decided = decided
         self._nodes = nodes
+        # Whether an object was not printed that should have been.
+        self.withheld = False
 
     def notes(self) -> None:
         """What could not be known."""
-        for line in self._offline.unknown_namespaces():
+        for line in self._offline.not_known():
             _tell("note", "yellow", line)
 
     def diff(self) -> None:
@@ -80,28 +87,73 @@ class Printer:
             self._aside(each)
 
     def objects(self, *, as_json: bool) -> None:
-        """All objects, with their templates as the pods would be; those rejected are left out."""
+        """All objects, with their templates as the pods would be.
+
+        Left out are those whose pods would be rejected, and those that the webhook would refuse or
+        change as they would be printed.
+        """
         for each in self._decided:
             self._aside(each)
-        objects = [copy.deepcopy(each.value) for each in self._offline.objects]
-        left_out: set[int] = set()
-        for number, source in enumerate(self._offline.objects):
-            for template in self._offline.templates:
-                if template.source is source:
-                    groups = [each for each in self._decided if each.template is template]
-                    if all(each.decision.allowed for each in groups):
-                        objects[number] = _replaced(objects[number], _most(groups))
-                    else:
-                        left_out.add(number)
-        kept = [each for number, each in enumerate(objects) if number not in left_out]
-        if left_out:
-            titles = ", ".join(self._offline.objects[at].title for at in sorted(left_out))
+        kept: list[JsonObject] = []
+        rejected: list[str] = []
+        for source in self._offline.objects:
+            groups = [each for each in self._decided if each.template.source is source]
+            if not all(each.decision.allowed for each in groups):
+                rejected.append(source.title)
+            elif self._is_whole(source, groups) and (value := self._mutated(source, groups)):
+                kept.append(value)
+            else:
+                self.withheld = True
+        if rejected:
+            titles = ", ".join(rejected)
             _tell("note", "yellow", f"not printed, for its pods would be rejected: {titles}")
         if not as_json:
             click.echo(yaml_documents(kept), nl=False)
             return
         whole = {"apiVersion": "v1", "kind": "List", "items": kept} if len(kept) != 1 else kept[0]
         click.echo(json.dumps(whole, indent=2, ensure_ascii=False))
+
+    def _is_whole(self, source: Object, groups: Sequence[Replicas]) -> bool:
+        """Whether all templates of an object were decided on; of another its error was told."""
+        decided = [each.template for each in groups]
+        return all(
+            template in decided for template in self._offline.templates if template.source is source
+        )
+
+    def _mutated(self, source: Object, groups: Sequence[Replicas]) -> JsonObject | None:
+        """The object as its pods would be, or None, after the error was told.
+
+        It is decided on once more: what the webhook would not leave as it is, is not printed.
+        """
+        value = copy.deepcopy(source.value)
+        for template in self._offline.templates:
+            if template.source is source:
+                alike = [each for each in groups if each.template is template]
+                if len({_printed(each) for each in alike}) > 1:
+                    self._withhold(source, alike)
+                    return None
+                value = _replaced(value, alike[0])
+        if isinstance(metadata := value.get("metadata"), dict):
+            value["metadata"] = _shown(metadata)
+        printed = Object(source.file, value)
+        templates = pod_templates(printed)
+        again = decisions(replace(self._offline, objects=[printed], templates=templates))
+        changed = [each for each in again if each.decision.result in ("placed", "rejected")]
+        if changed:
+            self._withhold(source, changed)
+        return None if changed else value
+
+    def _withhold(self, source: Object, groups: Sequence[Replicas]) -> None:
+        becomes = "; ".join(
+            f"{each.pods or 'its pod'}: {each.decision.reason or verdict(each.decision)}"
+            for each in groups
+        )
+        _tell(
+            "error",
+            "red",
+            f"not printed: {source.title}: one template cannot be what all of its pods would be, "
+            f"and the webhook would refuse or change some: {becomes}. -o patch prints each of them",
+        )
 
     def _aside(self, replicas: Replicas) -> None:
         for line in excepted.notes(replicas.decision, replicas.arrival.now):
@@ -158,21 +210,24 @@ def _diff(replicas: Replicas) -> Iterator[str]:
 def _lines(template: JsonObject) -> list[str]:
     shown = {key: value for key, value in template.items() if key != "status"}
     if isinstance(metadata := shown.get("metadata"), dict):
-        shown["metadata"] = {k: v for k, v in metadata.items() if k not in _NOT_SHOWN}
+        shown["metadata"] = _shown(metadata)
     return yaml_text(shown).splitlines()
 
 
-def _most(groups: Sequence[Replicas]) -> Replicas:
-    """Of replicas that differ the most numerous: a template can only be one of them."""
-    most = max(groups, key=lambda each: each.count)
-    if len(groups) > 1:
-        _tell(
-            "note",
-            "yellow",
-            f"{most.subject}: the template is printed as these pods would be; "
-            "those of its other replicas differ",
-        )
-    return most
+def _shown(metadata: JsonObject) -> JsonObject:
+    return {key: value for key, value in metadata.items() if key not in _NOT_SHOWN}
+
+
+def _printed(replicas: Replicas) -> str:
+    """The template that is printed for them, as text, without our own annotation."""
+    template = replicas.mutated()
+    metadata = template.get("metadata") or {}
+    annotations = {
+        key: value
+        for key, value in (metadata.get("annotations") or {}).items()
+        if key != names.PLACEMENT
+    }
+    return json.dumps([{**metadata, "annotations": annotations}, template["spec"]], sort_keys=True)
 
 
 def _replaced(value: JsonObject, replicas: Replicas) -> Any:

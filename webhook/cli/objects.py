@@ -28,14 +28,15 @@ _LONG: Final = 2**21
 _YAML_1_1_TRUE: Final = ("y", "yes", "on")
 
 
-def read_objects(paths: Iterable[Path]) -> list[Object]:
+def read_objects(paths: Iterable[Path], passed: list[str] | None = None) -> list[Object]:
     """Every object of the files, in order; the items of a List are objects of their own.
 
     `-` is standard input. Folders are read with all folders in them, files that end in .yaml, .yml
-    or .json, by name. Raises UnreadableInput with every problem, each with its place.
+    or .json, by name. Raises UnreadableInput with every problem, each with its place; with `passed`
+    they are put there instead, and everything else is read.
     """
     found: list[Object] = []
-    problems: list[str] = []
+    problems: list[str] = [] if passed is None else passed
     for path in paths:
         for file in _files(path):
             try:
@@ -44,7 +45,7 @@ def read_objects(paths: Iterable[Path]) -> list[Object]:
                 problems.append(f"{file}: {error.strerror}")
             else:
                 found += _objects(_shown(file), content, problems)
-    if problems:
+    if problems and passed is None:
         raise UnreadableInput(problems)
     return found
 

@@ -16,6 +16,7 @@ from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
 from webhook.server.folder import read_folder
 from webhook.workloads.find import pod_templates
+from webhook.workloads.unread import unread
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
@@ -33,7 +34,8 @@ class Offline:
     """Everything that was read. `namespaces` has the labels of those that are known.
 
     `templates` are those of the objects, in order. `namespace` is for objects that give none. `now`
-    is when their pods would come: exceptions end.
+    is when their pods would come: exceptions end. `problems` are lines about files and objects that
+    could not be read, `unread` about kinds whose pods nobody knows: both are left out.
     """
 
     policies: PolicySet
@@ -43,6 +45,8 @@ class Offline:
     cluster: Cluster
     namespace: str
     now: datetime | None = None
+    problems: Sequence[str] = ()
+    unread: Sequence[str] = ()
 
     def namespace_of(self, template: PodTemplate) -> str:
         """The namespace of the template's pods."""
@@ -60,6 +64,10 @@ class Offline:
             self.namespaces,
             "--namespaces, or with -f",
         )
+
+    def not_known(self) -> list[str]:
+        """A line for all that could not be known: labels of namespaces, and kinds' pods."""
+        return [*self.unknown_namespaces(), *self.unread]
 
 
 def labels_of(namespace: str, known: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
@@ -103,22 +111,38 @@ def read_offline(
     """Read everything; `policies` is a set, or where its files are.
 
     Namespaces and PriorityClasses among the objects count as they would in the cluster, and go
-    before those of the file `namespaces`. Raises UnreadableInput, also if no object makes pods or
-    one is a Run, and InvalidDocuments.
+    before those of the file `namespaces`. What cannot be read is among the problems, and so are
+    Runs. Raises UnreadableInput if nothing else makes pods, and InvalidDocuments.
     """
     policy_set = policies if isinstance(policies, PolicySet) else read_policies(policies)
-    found = read_objects(objects)
-    _refuse_runs(found)
-    templates = [template for each in found for template in pod_templates(each)]
+    problems: list[str] = []
+    found = read_objects(objects, problems)
+    runs = [each for each in found if each.is_own_run]
+    problems += map(_of_run, runs)
+    found = [each for each in found if each not in runs]
+    made = [(each, pod_templates(each)) for each in found]
+    templates = [template for _, of_one in made for template in of_one]
+    not_read = unread(each for each, of_one in made if not of_one)
     if not templates:
         there = f"only {counted(found)}" if found else "nothing"
         where = ", ".join(map(str, objects))
-        raise UnreadableInput([f"{where}: no object that makes pods in there, {there}"])
+        nothing = [f"{where}: no pod template in there, {there}", *not_read]
+        raise UnreadableInput(problems if problems and not found else [*problems, *nothing])
     file = read_cluster_file(namespaces) if namespaces else None
     default = default_priority_class(found) or (file and file.default_priority_class)
     known = {**(file.namespaces if file else {}), **namespaces_among(found)}
     now = datetime.now(UTC)
-    return Offline(policy_set, found, templates, known, Cluster(default or ""), namespace, now)
+    return Offline(
+        policy_set,
+        found,
+        templates,
+        known,
+        Cluster(default or ""),
+        namespace,
+        now,
+        problems,
+        not_read,
+    )
 
 
 def read_policies(paths: Sequence[Path]) -> PolicySet:
@@ -156,16 +180,12 @@ def read_nodes(path: Path) -> list[Node]:
     return found
 
 
-def _refuse_runs(objects: Sequence[Object]) -> None:
+def _of_run(run: Object) -> str:
     """No one template is that of a Run's pods."""
-    problems = [
-        f"{each.place()}: {each.title}: `fairlead run preview -f {each.file}` shows its pods, and "
-        "who places them; leave it out here"
-        for each in objects
-        if each.is_own_run
-    ]
-    if problems:
-        raise UnreadableInput(problems)
+    return (
+        f"{run.place()}: {run.title}: `fairlead run preview -f {run.file}` shows its pods, and who "
+        "places them; leave it out here"
+    )
 
 
 def namespaces_among(objects: Sequence[Object]) -> dict[str, Mapping[str, str]]:

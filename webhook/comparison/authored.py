@@ -9,9 +9,10 @@ the author's own template or file is known beside.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from webhook import names
+from webhook.comparison.gaps import REQUIRED
 from webhook.placement import capacity_request, node_affinity
 from webhook.placement.capacity import MODES
 from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES
@@ -29,17 +30,21 @@ from webhook.placement.wishes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from webhook.placement.capacity import CapacityClass, Mode
     from webhook.placement.pod import PodPlacement
-    from webhook.placement.shapes import Requirement, Term
+    from webhook.placement.shapes import JsonObject, Requirement, Term, Toleration
     from webhook.placement.wishes import Wish
     from webhook.policy.policy_set import PolicySet
 
+T = TypeVar("T")
 _MEMBER: Final = re.compile(r"(\w+)\[(.*)\]", re.DOTALL)
-# What the DefaultTolerationSeconds admission plugin gives is nobody's word.
-_NOBODYS: Final = (names.TAINT_NOT_READY, names.TAINT_UNREACHABLE)
+# Taints of a node's state, which admission plugins and the DaemonSet controller let pods tolerate.
+_OF_STATE: Final = "node.kubernetes.io/"
+_TOLERATIONS: Final = "tolerations"
+# Where a capacity class leaves something.
+_OF_CLASS: Final = frozenset({_TOLERATIONS, REQUIRED, PREFERRED_NODES})
 
 
 class Authored(NamedTuple):
@@ -47,10 +52,13 @@ class Authored(NamedTuple):
 
     `unsure` are fields that the stamp credits to a policy which says something else by now, so
     that nobody knows what it gave: what stands there counts as the author's. As (policy, field).
+    `doubtful` are the lists in which something that a policy gave may be left: in all others what
+    is not in the author's text was added by others.
     """
 
     placement: PodPlacement
     unsure: tuple[tuple[str, str], ...] = ()
+    doubtful: frozenset[str] = frozenset()
 
 
 def without_credits(
@@ -65,21 +73,38 @@ def without_credits(
     for each in policies.policies:
         for wish in each.wishes:
             wishes.setdefault((each.name, wish.field), []).append(wish)
-    # The node is the scheduler's word.
-    bare = _without(own.annotations, names.PLACEMENT)
-    result = own._replace(annotations=bare, node_name="")
+    result = own._replace(annotations=_without(own.annotations, names.PLACEMENT))
     unsure: list[tuple[str, str]] = []
+    doubtful: set[str] = set()
     for policy, fields in credited.items():
         for field in fields:
+            if own.node_name and not _is_plain(field):
+                continue
             held = [wish for wish in wishes.get((policy, field), ()) if holds(wish, own)]
             undone = _by_wishes(held, result) if held else _by_name(field, result, policies.classes)
+            if field.startswith("capacity[") and not held:
+                # A class that has changed since leaves what it was before.
+                doubtful |= _OF_CLASS
             if undone is None:
+                doubtful.add(field)
                 unsure.append((policy, field))
             else:
                 result = undone
     for capacity, mode, weight in _asked(own, policies.classes):
         result = _without_capacity(result, capacity, condition(capacity, mode), weight)
-    return Authored(result, tuple(unsure))
+    return Authored(result, tuple(unsure), frozenset(doubtful))
+
+
+def _is_plain(field: str) -> bool:
+    """Whether it chooses no node: of a pod that names its node policies set no other field.
+
+    What it has there is credited all the same, whoever gave it.
+    """
+    return field in SCALARS or field.partition("[")[0] in (
+        "labels",
+        "annotations",
+        "securityContext",
+    )
 
 
 def _asked(
@@ -98,31 +123,67 @@ def _asked(
 def with_origin(stripped: Authored, origin: PodPlacement) -> Authored:
     """What was left of a pod, corrected by the author's own text: a template, or a file.
 
-    What admission or a controller added beside the policies stays: labels, members of a
-    nodeSelector, tolerations. Of labels and annotations that nobody is credited with those of the
-    pod count: a template does not know each replica's index.
+    What admission or a controller added beside the policies stays, in every field. Of labels and
+    annotations that nobody is credited with those of the pod count: a template does not know each
+    replica's index.
     """
-    left, unsure = stripped
-    tolerations = [*origin.tolerations]
-    for each in left.tolerations:
-        if each not in tolerations and (each.get("key") in _NOBODYS or not unsure):
-            tolerations.append(each)
+    left, _, doubtful = stripped
     return Authored(
         left._replace(
             labels={**origin.labels, **left.labels},
             annotations=_without({**origin.annotations, **left.annotations}, names.PLACEMENT),
             node_selector={**left.node_selector, **origin.node_selector},
-            tolerations=tolerations,
-            required=origin.required,
-            lists=origin.lists,
-            topology_spread=origin.topology_spread,
+            tolerations=_joined(origin.tolerations, _added(left.tolerations, doubtful)),
+            required=_required(left.required, origin.required, doubtful),
+            lists=_lists(left.lists, origin.lists, doubtful),
+            topology_spread=_joined(origin.topology_spread, left.topology_spread),
             security_context={**left.security_context, **origin.security_context},
-            node_name=origin.node_name,
+            node_name=origin.node_name or left.node_name,
             priority_class_name=origin.priority_class_name or left.priority_class_name,
             scheduler_name=origin.scheduler_name or left.scheduler_name,
             runtime_class_name=origin.runtime_class_name or left.runtime_class_name,
         )
     )
+
+
+def _added(left: Sequence[Toleration], doubtful: Collection[str]) -> list[Toleration]:
+    """What others may have added: admission plugins, and the DaemonSet controller."""
+    sure = _TOLERATIONS not in doubtful
+    return [each for each in left if sure or str(each.get("key")).startswith(_OF_STATE)]
+
+
+def _required(
+    left: Sequence[Term] | None, origin: list[Term] | None, doubtful: Collection[str]
+) -> list[Term] | None:
+    """The author's terms, and what others ANDed into each of them."""
+    if node_affinity.only_node(left) and not node_affinity.only_node(origin):
+        # The DaemonSet controller has met the template's own terms, and names the node instead.
+        return [{"matchFields": [*((left or [{}])[0].get("matchFields") or ())]}]
+    if REQUIRED in doubtful or not left or left == origin:
+        return origin
+    if origin is None:
+        return [*left]
+    added = [
+        _minus(term, part) for term in left for part in origin if node_affinity.contains(term, part)
+    ]
+    alike = bool(added) and all(each == added[0] for each in added)
+    return node_affinity.narrowed(origin, added[:1]) if alike and added[0] else origin
+
+
+def _lists(
+    left: Mapping[str, list[JsonObject]],
+    origin: Mapping[str, list[JsonObject]],
+    doubtful: Collection[str],
+) -> dict[str, list[JsonObject]]:
+    joined = {
+        name: _joined(origin.get(name, []), () if name in doubtful else left.get(name, ()))
+        for name in AFFINITY_LISTS
+    }
+    return {name: entries for name, entries in joined.items() if entries}
+
+
+def _joined(first: list[T], then: Sequence[T]) -> list[T]:
+    return [*first, *(each for each in then if each not in first)]
 
 
 def _without(members: Mapping[str, str], key: str) -> dict[str, str]:

@@ -9,6 +9,7 @@ from webhook import names
 from webhook.placement.provenance import MAPS, SCALARS
 from webhook.placement.tolerations import normal
 from webhook.placement.wishes import spread_pair
+from webhook.workloads import stored
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import Requirement
 
+# Fields of whose values the API server stores no empty parts.
+_STORED_NORMAL: Final = ("affinity.", "topologySpreadConstraints[")
 REQUIRED: Final = "affinity.nodeAffinity.required"
 
 
@@ -70,6 +73,8 @@ def same_placement(one: PodPlacement, other: PodPlacement) -> bool:
 def _canonical(field: str, value: Any) -> Any:
     if value is None:
         return None
+    if field.startswith(_STORED_NORMAL):
+        value = stored.normal(value)
     if field.startswith("tolerations["):
         return {normal(each) for each in value}
     if field == REQUIRED:

@@ -76,9 +76,13 @@ def merge(
         result = _with_nodes(plain, bundle, pod, requests, around, ledger)
     except TooManyTerms as error:
         ledger.rejections.append(f"the pod beside policies {', '.join(bundle.policies)}: {error}")
+    trace = ledger.trace
     if ledger.rejections:
         result = pod
-    return Merged(result, ledger.trace, ledger.warnings, ledger.rejections)
+        # What refuses the pod is not set as well.
+        refused = {each[:3] for each in trace if each.outcome == "rejected"}
+        trace = [e for e in trace if e.outcome == "rejected" or e[:3] not in refused]
+    return Merged(result, trace, ledger.warnings, ledger.rejections)
 
 
 def _with_nodes(

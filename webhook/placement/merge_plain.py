@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook import names
 from webhook.placement.pod import PREFERRED_NODES
-from webhook.placement.trace import quoted
+from webhook.placement.trace import quoted, quoted_both
 from webhook.placement.wishes import spread_pair
 
 if TYPE_CHECKING:
@@ -72,13 +72,15 @@ def _members(
             result[wish.key] = wish.value
             ledger.note(wish, "set", quoted(wish.value))
         elif wish.part == "requirements":
-            ledger.reject(wish, f"must be {quoted(wish.value)}; the pod says {quoted(value)}")
+            wanted, said = quoted_both(wish.value, value)
+            ledger.reject(wish, f"must be {wanted}; the pod says {said}")
         elif wish.is_default:
             says = "has others" if value is None else f"says {quoted(value)}"
             ledger.note(wish, "kept", f"the pod {says}")
         elif change:
             result[wish.key] = wish.value
-            ledger.note(wish, "set", f"{quoted(wish.value)} instead of {quoted(value)}")
+            wanted, said = quoted_both(wish.value, value)
+            ledger.note(wish, "set", f"{wanted} instead of {said}")
         else:
             ledger.note(wish, "kept", f"a label that is there is never changed: {quoted(value)}")
     return result if result != own else own

@@ -80,6 +80,12 @@ def covers(broad: Toleration, narrow: Toleration) -> bool:
     return b.operator == "Equal" == n.operator and bool(b.key) and b.value == n.value
 
 
+def within(narrow: Toleration, broad: Toleration) -> bool:
+    """Whether `broad` admits every taint that `narrow` does, for at least as long."""
+    seconds, own = normal(broad).seconds, normal(narrow).seconds
+    return covers(broad, narrow) and (seconds is None or (own is not None and own <= seconds))
+
+
 def overlaps(one: Toleration, other: Toleration) -> bool:
     """Whether some taint is admitted by both."""
     a, b = normal(one), normal(other)

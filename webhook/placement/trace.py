@@ -44,6 +44,25 @@ def quoted(value: object) -> str:
     return text if len(text) <= QUOTE_LIMIT else text[:QUOTE_LIMIT] + "…"
 
 
+def quoted_both(one: object, other: object) -> tuple[str, str]:
+    """Two different values as `quoted` shows them, cut so that the texts differ."""
+    texts = quoted(one), quoted(other)
+    return texts if texts[0] != texts[1] else apart(repr(one), repr(other), QUOTE_LIMIT)
+
+
+def apart(one: str, other: str, most: int) -> tuple[str, str]:
+    """Two texts, each cut to `most` characters around the first place where they differ."""
+    pairs = enumerate(zip(one, other, strict=False))
+    alike = next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+    start = alike - most // 4 if alike >= most - 1 else 0
+    return _window(one, start, most), _window(other, start, most)
+
+
+def _window(text: str, start: int, most: int) -> str:
+    before, after = "…" if start else "", "…" if start + most < len(text) else ""
+    return f"{before}{text[start : start + most]}{after}"
+
+
 def warning(text: str) -> str:
     """`text` as a warning of the response, cut to its limit."""
     return text if len(text) <= WARNING_LIMIT else text[: WARNING_LIMIT - 1] + "…"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from webhook.policy.findings import path_text
+from webhook.workloads.stored import as_admitted, as_stored, is_stored
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,11 +73,12 @@ class PodTemplate:
     def pod(self, index: int) -> JsonObject:
         """The v1.Pod that the API server shows to the webhook for one replica.
 
-        Fields of the wrong shape stay as they are, for the engine to name. Of a pod that the API
-        server has stored already, the scheduler said on which node it is, and not its author.
+        Fields of the wrong shape stay as they are, for the engine to name. A pod that the API
+        server has stored already comes as admission left it: a scheduler said on which node it is.
         """
         if self.is_pod:
-            return self._without_node() if self._is_stored else self.source.value
+            value = self.source.value
+            return as_admitted(value) if is_stored(value) else value
         made = self.made(index)
         metadata = None if made.alone else self.template.get("metadata")
         if metadata is None or isinstance(metadata, dict):
@@ -94,20 +96,11 @@ class PodTemplate:
             "spec": self.template.get("spec"),
         }
 
-    @property
-    def _is_stored(self) -> bool:
-        metadata, spec = self.source.value.get("metadata"), self.source.value.get("spec")
-        return isinstance(metadata, dict) and bool(metadata.get("uid")) and isinstance(spec, dict)
-
-    def _without_node(self) -> JsonObject:
-        spec = {key: value for key, value in self.source.value["spec"].items() if key != "nodeName"}
-        return {**self.source.value, "spec": spec}
-
     def mutated(self, index: int, pod: JsonObject) -> JsonObject:
         """The template, or the pod, that would give `pod` for this replica without any webhook."""
         if self.is_pod:
-            node = self.source.value["spec"].get("nodeName") if self._is_stored else None
-            return {**pod, "spec": {**pod["spec"], "nodeName": node}} if node else pod
+            value = self.source.value
+            return as_stored(pod, value) if is_stored(value) else pod
         made, own = self.made(index), dict(self.template.get("metadata") or {})
         metadata = dict(own)
         for key, added in (("labels", made.labels), ("annotations", made.annotations)):

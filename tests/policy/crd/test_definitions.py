@@ -151,7 +151,7 @@ def test_every_message_says_the_cure() -> None:
         (
             names.POLICY_KIND,
             "pp",
-            ["Priority", "Enforcement", "Rollout", "Pods", "Accepted", "Age"],
+            ["Priority", "Enforcement", "Rollout", "Pods decided", "Accepted", "Age"],
             ["Rejected", "Last match", "Satisfiable", "Reason", "Description"],
         ),
         (

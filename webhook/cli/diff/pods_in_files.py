@@ -11,6 +11,7 @@ from webhook.cli.objects import counted
 from webhook.cli.offline import default_priority_class, namespaces_among, read_nodes
 from webhook.errors import InvalidRun, UnreadableInput
 from webhook.workloads.find import pod_templates
+from webhook.workloads.unread import unread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,11 +26,14 @@ def read_pods(objects: Sequence[Object], paths: Sequence[Path], namespace: str) 
     Raises UnreadableInput with every Run that is none, or if nothing makes pods.
     """
     makers: list[Template | Planned] = []
+    others: list[Object] = []
     problems: list[str] = []
     for each in objects:
         within = each.namespace or namespace
         if not each.is_own_run:
-            makers += [Template(template, within) for template in pod_templates(each)]
+            templates = pod_templates(each)
+            makers += [Template(template, within) for template in templates]
+            others += [] if templates else [each]
             continue
         try:
             makers.append(Planned(each.place(), plan_of(each.value, within)))
@@ -40,8 +44,8 @@ def read_pods(objects: Sequence[Object], paths: Sequence[Path], namespace: str) 
     if not makers:
         there = f"only {counted(objects)}" if objects else "nothing"
         where = ", ".join(map(str, paths))
-        raise UnreadableInput([f"{where}: no object that makes pods in there, {there}"])
-    return Pods(makers)
+        raise UnreadableInput([f"{where}: no pod template in there, {there}", *unread(others)])
+    return Pods(makers, unread(others))
 
 
 def read_facts(

@@ -30,6 +30,7 @@ from webhook.errors import ClusterError, FairleadError, InvalidPod, InvalidRun, 
 from webhook.placement import nodes as nodes_of
 from webhook.workloads.object import answered
 from webhook.workloads.template import PodTemplate
+from webhook.workloads.unread import unread
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator, Mapping, Sequence
@@ -150,9 +151,10 @@ class _Reader:
             return _judged(judge, source, _templates(maker))
         templates = templates_of(source)
         if not templates:
+            what = "; ".join(unread([source])) or f"{source.title} makes no pods"
             raise NotAMaker(
-                f"{source.title} in {source.namespace} makes no pods: want a pod, or what makes "
-                "pods, such as a job, a deployment or a run"
+                f"{source.title} in {source.namespace}: {what}; want a pod, or what has a pod "
+                "template, such as a job, a deployment or a run"
             )
         offline = Offline(
             self._policies,

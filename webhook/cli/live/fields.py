@@ -6,12 +6,15 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from webhook.comparison.gaps import REQUIRED
-from webhook.placement.pod import PREFERRED_NODES
+from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES
 from webhook.placement.provenance import MAPS
+from webhook.placement.schema.base import guess
+from webhook.placement.schema.placement import Wishes
+from webhook.placement.schema.security import PodSecurityContext
 from webhook.placement.wishes import CapacityWish
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.wishes import Wish
@@ -22,6 +25,10 @@ _KEYED: Final = (*MAPS, "tolerations", "capacity", "topologySpreadConstraints")
 _PREFIXES: Final = (".", "spec.template.", "spec.", "metadata.")
 # What the names of a pod's affinities all end with, and say nothing by.
 _ENDING: Final = "DuringSchedulingIgnoredDuringExecution"
+# Fields that are lists in a pod, and what their entries go by.
+_LISTS: Final = ("tolerations", "topologySpreadConstraints")
+_KEYS: Final = {"topologySpreadConstraints": "TOPOLOGYKEY,WHENUNSATISFIABLE", "capacity": "CLASS"}
+_AFFINITY: Final = (REQUIRED, *AFFINITY_LISTS)
 _CAPACITY: Final = re.compile(r"capacity\[(.*)\]")
 
 
@@ -32,6 +39,34 @@ def field_path(said: str) -> str:
         path = path.removeprefix(prefix)
     holder, dot, key = path.partition(".")
     return f"{holder}[{key}]" if dot and key and holder in _KEYED else path
+
+
+def unknown_field(path: str) -> str:
+    """Why no policy can have a say in what is at the path, with the cure; empty if one can."""
+    word, key = re.split(r"[.\[]", path, maxsplit=1)[0], path.partition("[")[2].removesuffix("]")
+    known = Wishes.outer_names()
+    if word not in known:
+        return f"no policy can set it{guess(word, known) or _listed(known)}"
+    if path == word:
+        return ""
+    if word == "affinity":
+        fits = any(is_within(each, path) for each in _AFFINITY)
+        return "" if fits else f"there is no such affinity{_listed(_AFFINITY)}"
+    if word not in _KEYED:
+        return f"{word} has no parts: give --field {word}"
+    named = f"{word}[{_KEYS.get(word, 'KEY')}]"
+    if not (path.startswith(f"{word}[") and path.endswith("]") and key):
+        return f"a part of it is named as in {named}"
+    if word in _LISTS and key.isdigit():
+        return f"an entry is named as in {named}, and not by its place"
+    members = PodSecurityContext.outer_names()
+    if word == "securityContext" and key not in members:
+        return f"no policy can set it{guess(key, members) or _listed(members)}"
+    return ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"; it is one of {', '.join(names)}"
 
 
 def is_within(field: str, path: str) -> bool:

@@ -32,9 +32,14 @@ async def find(client: Client, served: Served, namespace: str, name: str) -> Obj
 
 
 def as_object(served: Served, value: dict[str, Any]) -> Object:
-    """An object as it was answered, without what is known of its fields' managers."""
-    metadata = {key: each for key, each in value["metadata"].items() if key != "managedFields"}
-    return answered(served.version, served.kind, {**value, "metadata": metadata})
+    """An object as it was answered, without what is known of its fields' managers.
+
+    A pod keeps that: it tells whether its author named its node.
+    """
+    if served.kind != "Pod":
+        metadata = {key: each for key, each in value["metadata"].items() if key != "managedFields"}
+        value = {**value, "metadata": metadata}
+    return answered(served.version, served.kind, value)
 
 
 def _forbidden(error: ClusterError, served: Served, namespace: str) -> str:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import difflib
-import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhook import names
-from webhook.cli.explained import answers
+from webhook.admission.arrival import DEFAULT_TOLERATION_SECONDS
+from webhook.cli.explained import answers, audit_entries, credited_to, meant
 from webhook.cli.live.fields import is_within, says_of, touched
-from webhook.cli.live.value_text import field_text
+from webhook.cli.live.value_text import both_fields, field_text
+from webhook.cli.verdict import cure
 from webhook.comparison.gaps import fields
 from webhook.errors import FairleadError
 from webhook.placement import pod as pods
-from webhook.placement.schema.base import guess
-from webhook.placement.schema.placement import Wishes
+from webhook.placement.tolerations import NO_EXECUTE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -27,12 +26,12 @@ if TYPE_CHECKING:
     from webhook.policy.policy_set import PolicySet
 
 # What the DefaultTolerationSeconds admission plugin gives every pod.
-_NOBODYS: Final = (
-    f"tolerations[{names.TAINT_NOT_READY}]",
-    f"tolerations[{names.TAINT_UNREACHABLE}]",
-)
-_FIRST: Final = re.compile(r"[.\[]")
-_AUDITED: Final = "it changes nothing; what it would do is told without --policy and --field"
+_NOBODYS: Final = {
+    f"tolerations[{key}]": [
+        {"key": key, "operator": "Exists", "effect": NO_EXECUTE, "tolerationSeconds": seconds}
+    ]
+    for key, seconds in DEFAULT_TOLERATION_SECONDS.items()
+}
 # A word, a policy, and what is said.
 Row = tuple[str, str, str]
 
@@ -108,45 +107,52 @@ def of_pod(
     yield from of_replicas(live.today, policies, focus)
     for difference in filter(focus.difference, live.differences):
         who = ", ".join(difference.now)
-        yield "would", who, field_text(difference.field, difference.would)
+        _, would = both_fields(difference.field, difference.has, difference.would)
+        yield "would", who, would
         for why in difference.why:
             yield "why", "", why
 
 
 def of_replicas(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterator[Row]:
     """What today's policies do to pods, and why those that could have a say have none."""
+    if replicas.decision.identity is None:
+        yield "no", focus.policy, "the pod is part of no run: no policy is asked about it"
+        yield "cure", "", cure(replicas.template)
+        return
     if not replicas.decision.allowed:
         yield "rejected", "", replicas.decision.reason
     found = [entry for entry in replicas.decision.trace if focus.entry(entry, policies)]
     for entry in found:
-        who = f"{entry.policy}, {entry.part}" if entry.policy else "the pod itself"
-        yield entry.outcome, who, f"{entry.field}: {entry.reason}"
-    spoken = {entry.policy for entry in found}
+        yield entry.outcome, credited_to(entry), f"{entry.field}: {entry.reason}"
+    audited = [e for e in audit_entries(replicas.decision) if focus.entry(e, policies)]
+    for entry in audited:
+        text = f"{entry.outcome}, were it enforced: {entry.field}: {meant(entry, policies)}"
+        yield "audit", credited_to(entry), text
+    spoken = {entry.policy for entry in (*found, *audited)}
     silent = 0
     for answer in answers(replicas, policies):
-        if focus.has_say(answer.name, policies) and answer.name not in spoken:
+        silenced = answer.answer != "audit" and answer.name in spoken
+        if focus.has_say(answer.name, policies) and not silenced:
             silent += 1
-            why = f"{answer.why} ({_AUDITED})" if answer.answer == "audit" else answer.why
-            yield answer.answer, answer.name, why.lstrip()
-    if not found and not silent and focus.field and not focus.policy:
-        yield "no", "", f"no policy of the set says anything of {focus.field}{_slip(focus.field)}"
-
-
-def _slip(field: str) -> str:
-    """Which field may be meant, if the first word of this one is none of a policy's."""
-    word, known = _FIRST.split(field)[0], tuple(Wishes.outer_names())
-    return "" if word in known else guess(word, known)
+            yield answer.answer, answer.name, answer.why
+    if not found and not audited and not silent and focus.field and not focus.policy:
+        yield "no", "", f"no policy of the set says anything of {focus.field}"
 
 
 def _has(live: LivePod, focus: Focus) -> Iterator[Row]:
     if not focus.field:
         return
     own = fields(pods.read(live.pod.value))
-    found = [field for field in own if is_within(field, focus.field) and field not in _NOBODYS]
+    within = [field for field in own if is_within(field, focus.field)]
+    found = [f for f in within if f == focus.field or own[f] != _NOBODYS.get(f)]
+    told = {
+        each.field: both_fields(each.field, each.has, each.would)[0] for each in live.differences
+    }
     for field in found:
-        yield "has", "", field_text(field, own[field])
+        yield "has", "", told.get(field) or field_text(field, own[field])
     if not found:
-        yield "has", "", f"{focus.field}: nothing"
+        what = "nothing but the API server's defaults" if within else "nothing"
+        yield "has", "", f"{focus.field}: {what}"
 
 
 def _then(live: LivePod, policies: PolicySet, focus: Focus, unstamped: Why | None) -> Iterator[Row]:

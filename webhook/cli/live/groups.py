@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from webhook.cli.live.value_text import value_text
+from webhook.cli.live.value_text import both_texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +48,7 @@ def _said(live: LivePod, answers: Answers, focus: Focus) -> tuple[str, str]:
         return "same", ""
     told = []
     for each in differences:
-        has, would = value_text(each.field, each.has), value_text(each.field, each.would)
+        has, would = both_texts(each.field, each.has, each.would)
         why = f" ({'; '.join(each.why)})" if each.why else ""
         told.append(f"{each.field} is {has}, and would be {would}{why}")
     return "otherwise", f": {'; '.join(told)}"

@@ -15,6 +15,9 @@ from webhook.cli.live.fields import touched
 from webhook.cli.live.origin import origin_of
 from webhook.comparison.gaps import gaps
 from webhook.placement import pod as pods
+from webhook.placement.tolerations import within
+from webhook.workloads.object import Object
+from webhook.workloads.stored import as_admitted, is_bound, without_binding
 from webhook.workloads.template import PodTemplate
 
 if TYPE_CHECKING:
@@ -26,9 +29,9 @@ if TYPE_CHECKING:
     from webhook.cli.live.origin import Origin
     from webhook.cli.live.stamped import Stamp
     from webhook.comparison.gaps import Gap
+    from webhook.placement.shapes import Toleration
     from webhook.placement.trace import Entry
     from webhook.policy.policy_set import PolicySet
-    from webhook.workloads.object import Object
 
 _GIVEN = ("set", "kept")
 
@@ -51,7 +54,10 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LivePod:
-    """One live pod. `today` is the decision on it as its author wrote it; `stamp` what was done."""
+    """One live pod, as admission left it.
+
+    `today` is the decision on it as its author wrote it; `stamp` what was done.
+    """
 
     pod: Object
     stamp: Stamp | None
@@ -89,9 +95,11 @@ class Judge(NamedTuple):
         Raises InvalidPod.
         """
         stamp = stamped.read(pod)
-        origin = origin_of(pod, stamp, templates, self.policies)
+        admitted = Object(pod.file, as_admitted(pod.value))
+        origin = origin_of(admitted, stamp, templates, self.policies)
         today = self._decided(origin.pod)
-        return LivePod(pod, stamp, origin, today, self._differences(pod, stamp, today))
+        found = self._differences(admitted, stamp, today, bound=is_bound(pod.value))
+        return LivePod(admitted, stamp, origin, today, found)
 
     def _decided(self, author: Object) -> Replicas:
         arrival = Arrival(author.value, author.namespace, self.labels, now=self.now)
@@ -108,7 +116,7 @@ class Judge(NamedTuple):
         )
 
     def _differences(
-        self, pod: Object, stamp: Stamp | None, today: Replicas
+        self, pod: Object, stamp: Stamp | None, today: Replicas, *, bound: bool
     ) -> Sequence[Difference]:
         if not today.decision.allowed:
             return ()
@@ -117,8 +125,25 @@ class Judge(NamedTuple):
         default = self.cluster.default_priority_class
         if default and not would.priority_class_name:
             would = would._replace(priority_class_name=default)
-        found = gaps(has._replace(node_name=would.node_name), would)
-        return [_difference(gap, stamp, today, self.policies) for gap in found]
+        if bound:
+            would = would._replace(labels=without_binding(would.labels))
+        return [
+            _difference(gap, stamp, today, self.policies)
+            for gap in gaps(has, would)
+            if not _covered(gap, has.tolerations, would.tolerations)
+        ]
+
+
+def _covered(gap: Gap, has: Sequence[Toleration], would: Sequence[Toleration]) -> bool:
+    """Whether tolerations differ in none that is not within a broader one on the other side.
+
+    The PodTolerationRestriction plugin keeps the broader one alone.
+    """
+    if not gap.field.startswith("tolerations["):
+        return False
+    return all(any(within(each, broad) for broad in would) for each in gap.has or ()) and all(
+        any(within(each, broad) for broad in has) for each in gap.would or ()
+    )
 
 
 def _difference(gap: Gap, stamp: Stamp | None, today: Replicas, policies: PolicySet) -> Difference:

@@ -14,6 +14,7 @@ from webhook.errors import InvalidPod
 from webhook.placement import patch
 from webhook.placement import pod as pods
 from webhook.workloads.object import Object
+from webhook.workloads.stored import normal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +35,10 @@ _EMPTY: Final = {
 }
 
 
+# Fields of whose values the API server stores no empty parts.
+_NORMAL: Final = ("affinity", "tolerations", "topologySpreadConstraints")
+
+
 class Origin(NamedTuple):
     """The pod as it came: `said` tells how that is known.
 
@@ -50,11 +55,11 @@ def origin_of(
 ) -> Origin:
     """The pod as its author wrote it. `templates` are those of the object that made it, if known.
 
-    Raises InvalidPod if the pod's placement fields have no pod's shape.
+    `pod` is as admission left it. Raises InvalidPod if its placement fields have no pod's shape.
     """
     own = pods.read(pod.value)
     if stamp is None:
-        return Origin(_bare(pod, own, own._replace(node_name="")), _AS_IT_IS)
+        return Origin(_bare(pod, own, own), _AS_IT_IS)
     stripped = without_credits(own, stamp.policies, policies)
     said, text = _text(own, templates)
     if text is not None:
@@ -87,10 +92,16 @@ def _likeness(template: PodTemplate, own: PodPlacement) -> int:
 
 
 def _whole(pod: object) -> JsonObject:
-    """With the two parts that a pod is read by, also where a template leaves one out."""
+    """With the two parts that a pod is read by, also where a template leaves one out.
+
+    Its placement is as the API server would store it.
+    """
     if not isinstance(pod, dict):
         raise InvalidPod("pod", "an object", pod)
-    return {**pod, "metadata": pod.get("metadata") or {}, "spec": pod.get("spec") or {}}
+    spec = pod.get("spec") or {}
+    if isinstance(spec, dict):
+        spec = {key: normal(value) if key in _NORMAL else value for key, value in spec.items()}
+    return {**pod, "metadata": pod.get("metadata") or {}, "spec": spec}
 
 
 def _bare(pod: Object, own: PodPlacement, author: PodPlacement) -> Object:
@@ -98,8 +109,9 @@ def _bare(pod: Object, own: PodPlacement, author: PodPlacement) -> Object:
     value = copy.deepcopy({key: each for key, each in pod.value.items() if key != "status"})
     operations = copy.deepcopy(patch.operations(value, own, author))
     value = jsonpatch.apply_patch(value, operations)
-    if not author.node_name:
-        value["spec"].pop("nodeName", None)
+    # A patch takes no affinity away: no policy does.
+    value["spec"]["affinity"] = copy.deepcopy(patch.affinity_of({}, author))
+    value["spec"]["nodeName"] = author.node_name
     for holder, keys in _EMPTY.items():
         for key in keys:
             if not value[holder].get(key):

@@ -14,7 +14,7 @@ from webhook.cli.live.groups import grouped
 from webhook.cli.live.judged import LivePod
 from webhook.cli.live.makers import controller_of
 from webhook.cli.live.unstamped import NO_RUN
-from webhook.cli.live.value_text import field_text
+from webhook.cli.live.value_text import both_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -124,9 +124,10 @@ def _then(live: LivePod, unstamped: Why | None) -> list[list[str]]:
 
 def _differences(differences: Sequence[Difference]) -> Iterator[list[str]]:
     for each in differences:
-        yield ["has", ", ".join(each.then), field_text(each.field, each.has)]
+        has, text = both_fields(each.field, each.has, each.would)
+        yield ["has", ", ".join(each.then), has]
         would = click.style("would", fg="yellow")
-        yield [would, ", ".join(each.now), field_text(each.field, each.would)]
+        yield [would, ", ".join(each.now), text]
         for why in each.why:
             yield ["why", "", why]
 

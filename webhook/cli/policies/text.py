@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from webhook.cli.policies.gathered import Gathered, Row
     from webhook.cli.policies.pods import PodsOf
 
-_HEAD: Final = ["PRIORITY", "POLICY", "ENFORCED", "PODS", "WORKLOADS", "MATCHED", "LAST", "FOR"]
+# Live pods are those that are there now; decided ones were counted as they came.
+_HEAD: Final = [
+    *("PRIORITY", "POLICY", "ENFORCED", "LIVE PODS", "WORKLOADS", "PODS DECIDED", "LAST", "FOR")
+]
 
 
 def listed(gathered: Gathered) -> Iterator[str]:

@@ -14,6 +14,7 @@ from webhook.cli.verdict import coloured, verdict
 from webhook.cli.yaml_out import yaml_line
 from webhook.placement import nodes as nodes_of
 from webhook.placement import pod as pods
+from webhook.placement.trace import apart
 from webhook.run.gang import FILES
 from webhook.workloads.template import ranges
 
@@ -129,7 +130,10 @@ def _told(group: Group) -> list[list[str]]:
         rows.append([name, _short(value)])
         other = last.env[name]
         if other != value:
-            rows.append(["", f"{_short(other)} (of {group.role} {group.indexes[-1]})"])
+            shown = _short(other)
+            if shown == _short(value):
+                rows[-1][1], shown = apart(value, other, _VALUE)
+            rows.append(["", f"{shown} (of {group.role} {group.indexes[-1]})"])
     main = group.mould.main
     if first.command and not (main.get("command") or main.get("args")):
         rows.append(["command", " ".join(first.command)])

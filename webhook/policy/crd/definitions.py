@@ -37,7 +37,7 @@ _POLICY_COLUMNS: Final = (
     Column("Priority", "integer", ".spec.priority"),
     Column("Enforcement", "string", ".spec.enforcement"),
     Column("Rollout", "string", _SUMMARY),
-    Column("Pods", "integer", ".status.podsDecided"),
+    Column("Pods decided", "integer", ".status.podsDecided"),
     Column("Accepted", "string", f"{_ACCEPTED}.status"),
     _AGE,
     Column("Rejected", "integer", ".status.podsRejected", wide=True),

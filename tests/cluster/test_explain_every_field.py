@@ -1,0 +1,412 @@
+"""Whatever the API server, its plugins and controllers fill in, `explain` sees no difference.
+
+Each kind of workload is created with every placement field there is, under policies that give every
+field, and explained at once by the set that placed it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tests.cluster.manifests import LABELLED_SPOT, Json, pod, policy_text, within, workload
+from tests.cluster.rooms import LOOK, Room, is_stamped
+from tests.cluster.scenes import ALONE, SOON, run_manifest
+from tests.eventually import eventually
+from webhook import names
+from webhook.cli import fairlead
+from webhook.run.crd import custom_resource_definition
+from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.controller import start_controller
+from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.nodes import SHIPPED_NODES, read_pools
+from webhook.sandbox.webhook import start_webhook
+
+# Those that change pods and are off unless a cluster's admin turns them on.
+PLUGINS = "PodNodeSelector,PodTolerationRestriction,ExtendedResourceToleration"
+NODE_SELECTOR = "scheduler.alpha.kubernetes.io/node-selector"
+TOLERATIONS = "scheduler.alpha.kubernetes.io/defaultTolerations"
+HOSTNAME, ZONE, OS = (
+    "kubernetes.io/hostname",
+    "topology.kubernetes.io/zone",
+    "kubernetes.io/os",
+)
+POOLS = ("on-demand", "spot", "gpu", "gpu-spot")
+ANY_POOL = {"key": "cloud.google.com/gke-nodepool", "operator": "In", "values": list(POOLS)}
+KEYED = "labelSelector: {matchLabels: {app: app}}, matchLabelKeys: [KEY]"
+TERM = f"topologyKey: {ZONE}, {KEYED.replace('KEY', names.RUN)}"
+OFF = (
+    f"topologyKey: {HOSTNAME}, labelSelector: {{matchLabels: {{app: app}}}}, "
+    f"mismatchLabelKeys: [{names.RUN}]"
+)
+
+GIVEN = f"""overrides:
+    nodeSelector: {{{OS}: linux}}
+    tolerations:
+      - {{key: given, operator: Exists}}
+      - {{key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute,
+          tolerationSeconds: 30}}
+    affinity:
+      nodeAffinity:
+        requiredDuringSchedulingIgnoredDuringExecution:
+          nodeSelectorTerms: [{{matchExpressions: [{{key: {HOSTNAME}, operator: Exists}}]}}]
+        preferredDuringSchedulingIgnoredDuringExecution:
+          - {{weight: 3, preference: {{matchExpressions: [{{key: {OS}, operator: Exists}}]}}}}
+      podAffinity:
+        preferredDuringSchedulingIgnoredDuringExecution:
+          - {{weight: 5, podAffinityTerm: {{{TERM}}}}}
+      podAntiAffinity:
+        requiredDuringSchedulingIgnoredDuringExecution: [{{{OFF}}}]
+        preferredDuringSchedulingIgnoredDuringExecution:
+          - {{weight: 7, podAffinityTerm: {{{OFF}}}}}
+    topologySpreadConstraints:
+      - {{topologyKey: {ZONE}, maxSkew: 5, whenUnsatisfiable: ScheduleAnyway, {KEYED}}}
+    priorityClassName: urgent
+    runtimeClassName: sandboxed
+    annotations: {{given: annotation}}
+    labels: {{given: label}}
+    securityContext: {{fsGroup: 7, runAsUser: 1000}}
+    capacity: [{{class: spot, mode: Prefer, weight: 4}}]
+""".replace("KEY", "given")
+
+POLICIES = (
+    LABELLED_SPOT.strip()
+    + "\n---"
+    + policy_text("every", "match: {namespaceSelector: {matchLabels: {test: given}}}", GIVEN)
+    + policy_text(
+        "required",
+        "match: {namespaceSelector: {matchLabels: {test: given}}}",
+        f"requirements: {{nodeSelector: {{{OS}: linux}}, affinity: {{nodeAffinity: "
+        "{requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: "
+        f"[{{matchExpressions: [{json.dumps(ANY_POOL)}]}}]}}}}}}}}",
+    )
+    + policy_text(
+        "few",
+        "match: {namespaceSelector: {matchLabels: {test: few}}}",
+        "defaults: {labels: {given: label}, tolerations: [{key: few, operator: Exists}]}",
+    )
+)
+
+
+def every_field() -> Json:
+    """A pod's spec with every placement field, as its author would write it."""
+
+    def near(key: str, **more: object) -> Json:
+        return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": "app"}}, **more}
+
+    apart = near(HOSTNAME, mismatchLabelKeys=["app"], namespaceSelector={})
+    return {
+        "nodeSelector": {"kubernetes.io/arch": "amd64"},
+        "tolerations": [
+            {"key": "own", "value": "x", "effect": "NoSchedule"},
+            {"key": "node.kubernetes.io/unreachable", "operator": "Exists"},
+            {"key": "narrow", "operator": "Equal", "value": "y"},
+        ],
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [
+                        {"matchExpressions": [{"key": OS, "operator": "In", "values": ["linux"]}]},
+                        {"matchFields": [within("metadata.name", "no-such-node")]},
+                    ]
+                },
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {
+                        "weight": 1,
+                        "preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]},
+                    }
+                ],
+            },
+            "podAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    near(ZONE, matchLabelKeys=["team", "absent"], namespaces=[])
+                ],
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {"weight": 2, "podAffinityTerm": near(ZONE, matchLabelKeys=["team"])}
+                ],
+            },
+            "podAntiAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [apart],
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {"weight": 9, "podAffinityTerm": near(ZONE, mismatchLabelKeys=["team"])}
+                ],
+            },
+        },
+        "topologySpreadConstraints": [
+            near(
+                HOSTNAME,
+                maxSkew=9,
+                minDomains=1,
+                whenUnsatisfiable="DoNotSchedule",
+                nodeAffinityPolicy="Honor",
+                nodeTaintsPolicy="Ignore",
+                matchLabelKeys=["team"],
+            ),
+            near(ZONE, maxSkew=9, whenUnsatisfiable="ScheduleAnyway", matchLabelKeys=["team"]),
+        ],
+        "priorityClassName": "own",
+        "schedulerName": "default-scheduler",
+        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [
+            {
+                "name": "main",
+                "image": "example.invalid/none",
+                "resources": {"limits": {"cpu": "1m", "example.com/device": "0"}},
+            }
+        ],
+    }
+
+
+def few_fields() -> Json:
+    """A pod's spec with what the API server fills in whole."""
+    return {"containers": [{"name": "main", "image": "example.invalid/none"}]}
+
+
+LABELS = {names.RUN: "r", "team": "a", "app": "app"}
+SPECS: Mapping[str, Callable[[], Json]] = {"every": every_field, "few": few_fields}
+
+
+def of_template(kind: str, labels: Mapping[str, str], spec: Json, **fields: object) -> Json:
+    """A workload with that template."""
+    return workload(kind, kind.lower(), {"metadata": {"labels": labels}, "spec": spec}, **fields)
+
+
+def job(spec: Json) -> Json:
+    """An Indexed Job."""
+    pods = {"metadata": {"labels": LABELS}, "spec": {**spec, "restartPolicy": "Never"}}
+    fields = {"completionMode": "Indexed", "completions": 2, "parallelism": 2, "template": pods}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job"}, "spec": fields}
+
+
+def controlled(spec: Json) -> Json:
+    """A ReplicationController."""
+    pods = {"metadata": {"labels": LABELS}, "spec": spec}
+    fields = {"selector": {"app": "app"}, "replicas": 1, "template": pods}
+    return {
+        "apiVersion": "v1",
+        "kind": "ReplicationController",
+        "metadata": {"name": "controlled"},
+        "spec": fields,
+    }
+
+
+def run(spec: Json) -> Json:
+    """A Run of a worker that leads and another, and a parameter server."""
+    return run_manifest(
+        "train",
+        kind="experiment",
+        framework="tensorflow",
+        template={"metadata": {"labels": {"team": "a", "app": "app"}}, "spec": spec},
+        replicas={"worker": {"count": 2}, "ps": {"count": 1}},
+    )
+
+
+WORKLOADS: Mapping[str, Callable[[Json], Json]] = {
+    "pod": lambda spec: pod("solo", labels=LABELS, **spec),
+    "job": job,
+    "deployment": lambda spec: of_template("Deployment", LABELS, spec, replicas=2),
+    "replicaset": lambda spec: of_template("ReplicaSet", LABELS, spec),
+    "statefulset": lambda spec: of_template("StatefulSet", LABELS, spec, serviceName="s"),
+    "daemonset": lambda spec: of_template("DaemonSet", LABELS, spec),
+    "daemonset-of-the-host": lambda spec: of_template(
+        "DaemonSet", LABELS, {**spec, "hostNetwork": True}
+    ),
+    "replicationcontroller": controlled,
+    "run": run,
+}
+
+
+@pytest.fixture(scope="module")
+def plane(
+    binaries: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory, policy_folder: Path
+) -> Iterator[ControlPlane]:
+    """One with more admission plugins, a webhook that knows the nodes, and a controller."""
+    settings = Settings(
+        pools=read_pools(SHIPPED_NODES),
+        definitions=[custom_resource_definition()],
+        extra_arguments={"kube-apiserver": [f"--enable-admission-plugins={PLUGINS}"]},
+    )
+    directory = tmp_path_factory.mktemp("every-field") / "state"
+    with ControlPlane(directory, binaries, settings) as plane:
+        for name, value in (("usual", 1), ("own", 5), ("urgent", 10)):
+            body = {"metadata": {"name": name}, "value": value, "globalDefault": name == "usual"}
+            plane.api.create("/apis/scheduling.k8s.io/v1/priorityclasses", body)
+        runtime = {
+            "metadata": {"name": "sandboxed"},
+            "handler": "none",
+            "overhead": {"podFixed": {"cpu": "1m"}},
+            "scheduling": {
+                "nodeSelector": {OS: "linux"},
+                "tolerations": [{"key": "sandboxed", "operator": "Exists"}],
+            },
+        }
+        plane.api.create("/apis/node.k8s.io/v1/runtimeclasses", runtime)
+        start_webhook(plane, policy_folder, options=["--nodes"])
+        start_controller(plane, options=(*ALONE, *SOON))
+        yield plane
+
+
+@pytest.fixture(scope="module")
+def policy_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The policies."""
+    folder = tmp_path_factory.mktemp("policies")
+    (folder / "policies.yaml").write_text(POLICIES)
+    return folder
+
+
+@pytest.fixture
+def new_room(plane: ControlPlane, kubectl_path: Path) -> Callable[..., Room]:
+    """Makes a namespace whose pods get a nodeSelector and tolerations from its annotations."""
+
+    def make(name: str, **labels: str) -> Room:
+        plane.create_namespace(name, labels)
+        defaults = [
+            {"key": "narrow", "operator": "Exists"},
+            {"key": "namespaced", "operator": "Exists", "effect": "NoSchedule"},
+        ]
+        annotations = {
+            NODE_SELECTOR: "kubernetes.io/arch=amd64",
+            TOLERATIONS: json.dumps(defaults),
+        }
+        plane.api.patch(f"/api/v1/namespaces/{name}", {"metadata": {"annotations": annotations}})
+        return Room(plane, Kubectl(kubectl_path, plane.kubeconfig, name), name)
+
+    return make
+
+
+def explained(room: Room, policies: Path, *words: str) -> Any:
+    """What explain says to programs of the one object, with its exit code."""
+    where = ("--kubeconfig", str(room.plane.kubeconfig), "-n", room.name, "-o", "json")
+    known = ("--policies", str(policies), "--nodes", "cluster")
+    done = CliRunner().invoke(fairlead, ["explain", *words, *known, *where])
+    assert done.exit_code in (0, 1), done.output
+    (found,) = json.loads(done.stdout)["objects"]
+    return found
+
+
+def wait_for_bound(room: Room) -> list[Json]:
+    """Wait until there are pods, all stamped, and no more of them come or are bound for a while.
+
+    Some of a DaemonSet's wait for ever, for their affinity to others.
+    """
+    seen: list[tuple[int, int]] = []
+
+    def settled() -> bool:
+        found = room.pods()
+        bound = sum("nodeName" in each["spec"] for each in found)
+        seen.append((len(found), bound))
+        return bound > 0 and seen[-10:].count(seen[-1]) == 10
+
+    eventually(f"pods are bound in {room.name}", settled, explain=room.pods, period=LOOK)
+    found = room.pods()
+    assert all(map(is_stamped, found))
+    return found
+
+
+def differences(found: Any) -> list[Any]:
+    """What explain reports: differences, unsure fields, and whether it says that all is well."""
+    pods = found.get("pods", [found])
+    return [
+        *(each for one in pods for each in (*one["differences"], *one["unsure"])),
+        *([] if found["same"] else ["exit code 1"]),
+    ]
+
+
+@pytest.mark.parametrize(("fields", "by"), [("every", "given"), ("every", "few"), ("few", "given")])
+@pytest.mark.parametrize("kind", WORKLOADS)
+def test_a_workload_just_created_is_as_it_would_be(
+    new_room: Callable[..., Room], policy_folder: Path, kind: str, fields: str, by: str
+) -> None:
+    """By its template, and each of its pods by its owner's."""
+    room = new_room(f"{kind}-{fields}-{by}", test=by)
+    made = room.create(WORKLOADS[kind](SPECS[fields]()))
+    pods = wait_for_bound(room)
+    word = f"{made['kind'].lower()}/{made['metadata']['name']}"
+    assert differences(explained(room, policy_folder, word)) == []
+    for each in pods:
+        found = explained(room, policy_folder, "pod", each["metadata"]["name"])
+        assert differences(found) == [], found["author"]
+
+
+@pytest.mark.parametrize("by", ["given", "few"])
+@pytest.mark.parametrize("fields", SPECS)
+def test_an_applied_pod_is_as_it_would_be(
+    new_room: Callable[..., Room], policy_folder: Path, fields: str, by: str
+) -> None:
+    """By the file that kubectl keeps in an annotation, empty parts and all."""
+    room = new_room(f"applied-{fields}-{by}", test=by)
+    written = pod("solo", labels=LABELS, **SPECS[fields]())
+    written["spec"].setdefault("tolerations", []).append(
+        {"key": "empty", "operator": "Exists", "value": "", "tolerationSeconds": None}
+    )
+    room.kubectl("apply", "-f", "-", stdin=json.dumps(written))
+    wait_for_bound(room)
+    found = explained(room, policy_folder, "pod", "solo")
+    assert "file" in found["author"]
+    assert differences(found) == []
+
+
+@pytest.mark.parametrize("by", ["given", "few"])
+def test_a_pod_that_names_its_node_is_as_it_would_be(
+    new_room: Callable[..., Room], policy_folder: Path, by: str
+) -> None:
+    """Its author named the node, and no scheduler: the API server keeps who wrote what."""
+    room = new_room(f"named-{by}", test=by)
+    name = next(
+        each["metadata"]["name"]
+        for each in room.plane.api.get("/api/v1/nodes")["items"]
+        if "spot" not in each["metadata"]["name"] and "gpu" not in each["metadata"]["name"]
+    )
+    room.create(pod("solo", labels=LABELS, nodeName=name, **every_field()))
+    wait_for_bound(room)
+    found = explained(room, policy_folder, "pod", "solo")
+    assert differences(found) == []
+    assert "skipped" in {each["outcome"] for each in found["today"]["trace"]}
+
+
+def test_agents_that_only_their_namespace_marks_are_as_they_would_be(
+    new_room: Callable[..., Room], policy_folder: Path
+) -> None:
+    """They are left alone, and stay so."""
+    room = new_room("agents", test="given", **{names.PLACE: names.PLACE_ALL})
+    spec = every_field()
+    room.create(of_template("DaemonSet", {"app": "app", "team": "a"}, spec))
+    for each in wait_for_bound(room):
+        found = explained(room, policy_folder, "pod", each["metadata"]["name"])
+        assert (found["today"]["result"], differences(found)) == ("left-alone", [])
+
+
+def test_what_is_really_otherwise_is_still_reported(
+    new_room: Callable[..., Room], policy_folder: Path, tmp_path: Path
+) -> None:
+    """Another value of each field that the policy gives is a difference, and nothing else is."""
+    room = new_room("otherwise", test="given")
+    room.create(of_template("Deployment", LABELS, few_fields(), replicas=1))
+    wait_for_bound(room)
+    later = tmp_path / "later"
+    later.mkdir()
+    text = (policy_folder / "policies.yaml").read_text()
+    for old, new in (
+        ("key: given, operator", "key: later, operator"),
+        ("weight: 5,", "weight: 6,"),
+        ("maxSkew: 5", "maxSkew: 6"),
+        ("priorityClassName: urgent", "priorityClassName: own"),
+        ("fsGroup: 7", "fsGroup: 8"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    (later / "policies.yaml").write_text(text)
+    (found,) = explained(room, later, "deployment/deployment")["pods"]
+    assert {each["field"] for each in found["differences"]} == {
+        "affinity.podAffinity.preferred",
+        "priorityClassName",
+        "securityContext[fsGroup]",
+        "tolerations[given]",
+        "tolerations[later]",
+        f"topologySpreadConstraints[{ZONE},ScheduleAnyway]",
+    }
