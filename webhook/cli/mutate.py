@@ -61,7 +61,8 @@ def command(
     \b
     Exit codes:
       0  every pod would be admitted
-      1  a pod would be rejected (the reason is on stderr), or a file cannot be read
+      1  a pod would be rejected (the reason is on stderr), a template is wrong, or a file cannot be
+         read
       2  wrong usage; live: no such object, or the cluster did not answer
 
     `fairlead explain` with the same options says why.
