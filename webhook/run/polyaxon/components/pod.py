@@ -119,6 +119,9 @@ def _listed(section: Section, name: str) -> tuple[Item, ...]:
 def _share_memory(main: dict[str, Draft], volumes: list[Draft]) -> None:
     """Mounts a volume at /dev/shm, unless the container has one there itself."""
     own = main.get("volumeMounts")
+    if isinstance(own, Item) and not isinstance(own.value, tuple):
+        # Not a list, as the pod schema will say.
+        return
     mounts = own.elements if isinstance(own, Item) else ()
     paths = [written(mount, "mountPath") for mount in mounts]
     names = [written(volume, "name") for volume in volumes if isinstance(volume, Item)]
