@@ -65,6 +65,19 @@ def test_claims_of_a_stateful_set_are_volumes() -> None:
     assert faults("apps/v1", "StatefulSet", broken) == [fault]
 
 
+def test_claims_of_a_job_set_are_volumes() -> None:
+    """Those of its volumeClaimPolicies, in a runtime of Trainer's too."""
+    job = {"name": "node", "template": {"spec": {"template": mounting("data")}}}
+    policies = [{"templates": [{"metadata": {"name": "data"}}]}, {"templates": None}, None]
+    spec: Json = {"replicatedJobs": [job], "volumeClaimPolicies": policies}
+    assert faults("jobset.x-k8s.io/v1alpha2", "JobSet", spec) == []
+    runtime = {"template": {"spec": spec}}
+    assert faults("trainer.kubeflow.org/v1alpha1", "TrainingRuntime", runtime) == []
+    del spec["volumeClaimPolicies"]
+    (fault,) = faults("jobset.x-k8s.io/v1alpha2", "JobSet", spec)
+    assert fault.severity == "warning"
+
+
 def test_other_controllers_may_add_volumes_of_their_own() -> None:
     """As the MPI operator adds its keys; so a mount without one is a warning."""
     spec = {"mpiReplicaSpecs": {"Launcher": {"template": mounting("ssh-auth")}}}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.pod_schema import fields, rules
 from webhook.workloads.find import KINDS, group_of
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 # The API server itself judges these kinds' templates; their controllers add no volumes but claims.
 _JUDGED: Final = frozenset({"", "apps", "batch"})
-_CLAIMS: Final = ("spec", "volumeClaimTemplates")
+# Where a StatefulSet has claims, and a JobSet or the runtime of a TrainJob.
+_HOLDERS: Final = (("spec",), ("spec", "template", "spec"))
 
 
 def is_judged(template: PodTemplate) -> bool:
@@ -34,10 +35,7 @@ def template_faults(template: PodTemplate) -> Iterator[fields.Fault]:
     kind = fields.POD if template.is_pod else fields.TEMPLATE
     found = [*fields.faults(template.template, kind, whole=known)]
     if known:
-        claims = at(source.value, _CLAIMS)
-        number = len(claims) if isinstance(claims, list) else 0
-        paths = [(*_CLAIMS, n, "metadata", "name") for n in range(number)]
-        volumes = {name for path in paths if isinstance(name := at(source.value, path), str)}
+        volumes = set(_claims(source.value))
         more = not is_judged(template)
         of_spec = rules.faults(template.template.get("spec"), volumes=volumes, more_volumes=more)
         found += [each._replace(path=("spec", *each.path)) for each in of_spec]
@@ -45,3 +43,18 @@ def template_faults(template: PodTemplate) -> Iterator[fields.Fault]:
         if known or each.severity == "error":
             severity = each.severity if known else "warning"
             yield each._replace(path=(*template.path, *each.path), severity=severity)
+
+
+def _claims(value: Any) -> Iterator[str]:
+    """The names of the claims that the controller mounts as volumes."""
+    for path in _HOLDERS:
+        lists = [at(value, (*path, "volumeClaimTemplates"))]
+        policies = at(value, (*path, "volumeClaimPolicies"))
+        lists += [at(each, ("templates",)) for each in _list(policies)]
+        for claim in (each for some in lists for each in _list(some)):
+            if isinstance(name := at(claim, ("metadata", "name")), str):
+                yield name
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
