@@ -46,6 +46,11 @@ UNKNOWN: list[tuple[Json, str, tuple[str, ...]]] = [
     (in_main(volumemounts=[]), "spec.containers[0].volumemounts", ("'volumeMounts'",)),
     (in_main(resources={"limit": {}}), "spec.containers[0].resources.limit", ("'limits'",)),
     (
+        in_main(ports=[{"container_port": 80}]),
+        "spec.containers[0].ports[0].container_port",
+        ("'containerPort'",),
+    ),
+    (
         template(tolerations=[{"key": "a", "operater": "Exists"}]),
         "spec.tolerations[0].operater",
         ("'operator'",),

@@ -82,14 +82,19 @@ def _fields(value: Any, kind: str, path: Path, *, whole: bool) -> Iterator[Fault
         yield Fault(path, f"want a mapping, not {_noun(value)}")
         return
     known = {name.rstrip("!"): of for name, of in schema().types[kind].items()}
+    meant = ""
     for key, item in value.items():
         if key in known:
             yield from _value(item, known[key], (*path, key), whole=whole)
         elif not str(key).startswith(_DIRECTIVE):
-            yield _unknown(str(key), kind, (*path, key), known)
+            fault = _unknown(str(key), kind, (*path, key), known)
+            meant += fault.message
+            yield fault
     if whole:
         for name in schema().types[kind]:
-            if name.endswith("!") and value.get(name[:-1]) is None:
+            missing = name.endswith("!") and value.get(name[:-1]) is None
+            # What is only misspelt is told already.
+            if missing and repr(name[:-1]) not in meant:
                 yield Fault((*path, name[:-1]), "is required")
 
 
