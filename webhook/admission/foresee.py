@@ -178,7 +178,8 @@ class Foresight:
                 await asyncio.sleep(0)
                 if self._clock() > until:
                     break
-        faults = self._faults_of(workload.new)
+        # A large template takes longer than anybody else should wait.
+        faults = await asyncio.to_thread(self._faults_of, workload.new)
         return words(workload.kind, workload.name, workload.namespace, found, faults)
 
     def _known(self, workload: _Workload, templates: Sequence[Pods]) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.controller.readings import typed
 from webhook.errors import InvalidRun
+from webhook.pod_schema.fields import MOST
 from webhook.policy.findings import path_text
 from webhook.run import template_faults as of_runs
 from webhook.run.plan import plan
@@ -118,9 +120,10 @@ def faults_of(workload: dict[str, Any]) -> list[str]:
             return []
     else:
         templates = pod_templates(Object(_NO_FILE, workload))
-        found = [
+        every = (
             fault for each in templates if not is_judged(each) for fault in template_faults(each)
-        ]
+        )
+        found = islice(every, MOST)
     return [f"{path_text(each.path)}: {each.message}" for each in found]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from functools import cache
 from importlib.resources import files
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from webhook.placement.quantity import InvalidQuantity, nanos
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 Path: TypeAlias = tuple[str | int, ...]
+# Faults that are told of one template: looking for what is meant takes time, and nobody reads more.
+MOST: Final = 50
 TEMPLATE: Final = "PodTemplateSpec"
 POD: Final = "Pod"
 # Keys of Kubernetes' strategic merge, which the templates of a Run's roles may have.
@@ -48,11 +51,11 @@ def schema() -> Schema:
 
 
 def faults(value: Any, kind: str = TEMPLATE, *, whole: bool = True) -> Iterator[Fault]:
-    """What is wrong with the fields of a template, or of a pod.
+    """What is wrong with the fields of a template, or of a pod; the first 50 faults.
 
     `whole`: that it is not merged into another, so that what is missing is missing.
     """
-    yield from _value(value, kind, (), whole=whole)
+    yield from islice(_value(value, kind, (), whole=whole), MOST)
 
 
 def _value(value: Any, kind: str, path: Path, *, whole: bool) -> Iterator[Fault]:

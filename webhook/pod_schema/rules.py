@@ -7,12 +7,13 @@ over: webhook.pod_schema.fields names it.
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.placement.quantity import InvalidQuantity, nanos
 from webhook.placement.schema.base import guess, shown
 from webhook.placement.schema.syntax import is_dns_label
-from webhook.pod_schema.fields import Fault
+from webhook.pod_schema.fields import MOST, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -24,27 +25,37 @@ _LABEL: Final = "is not a name: want at most 63 of a-z, 0-9 and '-', a letter or
 _PORT_NAME: Final = re.compile(r"(?=.*[a-z])(?!.*--)[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
 _MAX_PORT_NAME: Final = 15
 _MAX_PORT: Final = 65535
+# Volumes among which the one that is meant is looked for.
+_LISTED: Final = 32
 
 
 def faults(spec: Any, *, volumes: Collection[str] = (), more_volumes: bool = False) -> list[Fault]:
-    """What is wrong with a pod's spec, the paths below it.
+    """What is wrong with a pod's spec, the paths below it; the first 50 faults.
 
     `volumes`: names of volumes that its controller adds. `more_volumes`: it may add others, so that
     a mount without a volume is a warning.
     """
     if not isinstance(spec, dict):
         return []
+    return list(islice(_faults(spec, volumes, more_volumes=more_volumes), MOST))
+
+
+def _faults(
+    spec: Mapping[str, Any], volumes: Collection[str], *, more_volumes: bool
+) -> Iterator[Fault]:
     own = list(_dicts(spec.get("volumes"), ("volumes",)))
-    found = [*_names(own), *_sources(own), *_resources(spec.get("resources"), ("resources",))]
-    known = {name for _, each in own if isinstance(name := each.get("name"), str)}
+    yield from _names(own)
+    yield from _sources(own)
+    yield from _resources(spec.get("resources"), ("resources",))
+    names = (each.get("name") for _, each in own)
+    known = frozenset((*(name for name in names if isinstance(name, str)), *volumes))
     containers = [each for key in _CONTAINERS for each in _dicts(spec.get(key), (key,))]
-    found += _names(containers)
+    yield from _names(containers)
     for path, container in containers:
-        found += _resources(container.get("resources"), (*path, "resources"))
-        found += _mounts(container, path, (*known, *volumes), more=more_volumes)
-        found += _ports(container, path)
-        found += _variables(container, path)
-    return found
+        yield from _resources(container.get("resources"), (*path, "resources"))
+        yield from _mounts(container, path, known, more=more_volumes)
+        yield from _ports(container, path)
+        yield from _variables(container, path)
 
 
 def _dicts(value: Any, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
@@ -78,20 +89,27 @@ def _sources(volumes: list[tuple[Path, dict[str, Any]]]) -> Iterator[Fault]:
 
 
 def _mounts(
-    container: Mapping[str, Any], path: Path, known: tuple[str, ...], *, more: bool
+    container: Mapping[str, Any], path: Path, known: frozenset[str], *, more: bool
 ) -> Iterator[Fault]:
     for key, where in (("volumeMounts", "mountPath"), ("volumeDevices", "devicePath")):
         first: dict[str, Path] = {}
         for at, mount in _dicts(container.get(key), (*path, key)):
             name, target = mount.get("name"), mount.get(where)
             if isinstance(name, str) and name not in known:
-                there = f"the volumes are {', '.join(sorted(known))}" if known else "it has none"
-                cure = guess(name, known) or f"; {there}"
+                cure = _volume_meant(name, known)
                 text = f"the pod has no volume {shown(name)}{cure}"
                 yield Fault((*at, "name"), text, "warning" if more else "error")
             if isinstance(target, str) and first.setdefault(target, at) is not at:
                 text = f"{shown(target)} is that of {key}[{first[target][-1]}] too; keep one"
                 yield Fault((*at, where), text)
+
+
+def _volume_meant(name: str, known: frozenset[str]) -> str:
+    if not known:
+        return "; it has none"
+    if len(known) > _LISTED:
+        return f"; it has {len(known)} others"
+    return guess(name, tuple(known)) or f"; the volumes are {', '.join(sorted(known))}"
 
 
 def _resources(resources: Any, path: Path) -> Iterator[Fault]:

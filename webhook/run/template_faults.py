@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.pod_schema import fields, rules
+from webhook.pod_schema.fields import MOST
 from webhook.run.template import DIRECTIVE
 
 if TYPE_CHECKING:
@@ -52,8 +54,16 @@ def _pods(plan: Plan) -> Iterator[tuple[str, JsonObject]]:
     if plan.run.spec.serving:
         yield next(iter(plan.moulds)), plan.deployment()["spec"]["template"]["spec"]
         return
-    for role, index in (*((role, 0) for role in plan.moulds), *plan.special):
-        yield role, plan.pod(role, index, 0)["spec"]
+    for role, replica in plan.run.spec.roles.items():
+        yield role, plan.pod(role, 0, 0)["spec"]
+        # Of what single replicas have of their own, the model judges all but resources.
+        asked = {
+            entry.resources.model_dump_json(): entry.index
+            for entry in replica.by_index or ()
+            if entry.resources is not None
+        }
+        for index in islice(asked.values(), MOST):
+            yield role, plan.pod(role, index, 0)["spec"]
 
 
 def _origin(run: Run, role: str, spec: JsonObject, path: Path) -> Path:
