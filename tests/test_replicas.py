@@ -29,6 +29,14 @@ def test_the_training_operators_worker_0_leads_if_it_has_the_masters_role() -> N
     assert not who(training("tfjob", "worker", 0)).coordinator
 
 
+def test_a_paddle_jobs_worker_0_leads_though_nothing_says_so() -> None:
+    """Of workers alone it is PADDLE_MASTER; the operator gives job-role to a Master only."""
+    assert who(training("paddlejob", "worker", 0)).coordinator
+    assert not who(training("paddlejob", "worker", 1)).coordinator
+    assert who(training("paddlejob", "master", 0, job_role="master")).coordinator
+    assert not who(training("xgboostjob", "worker", 0)).coordinator
+
+
 def test_an_mxjobs_server_leads_nothing_though_it_has_the_masters_role() -> None:
     """The operator gives job-role: master to every server of an MXJob."""
     assert not who(training("mxjob", "server", 0, job_role="master")).coordinator

@@ -191,12 +191,31 @@ PODS: dict[str, tuple[dict[str, str], dict[str, str], Identity]] = {
             "ray.io/cluster": "serve-raycluster-x1",
             "ray.io/node-type": "worker",
             "ray.io/group": "gpus",
-            "ray.io/originated-from-cr-name": "serve",
-            "ray.io/originated-from-crd": "RayService",
+            "ray.io/serve": "true",
             "ray.io/worker-group-replica-index": "3",
         },
         {},
-        Identity("serve", "service", "ray", "worker", 3, "kuberay", False),
+        Identity("serve-raycluster-x1", "service", "ray", "worker", 3, "kuberay", False),
+    ),
+    "ray service's head, whose proxy is not healthy yet": (
+        {
+            "ray.io/cluster": "serve-raycluster-x1",
+            "ray.io/node-type": "head",
+            "ray.io/group": "headgroup",
+            "ray.io/serve": "false",
+        },
+        {},
+        Identity("serve-raycluster-x1", "service", "ray", "head", None, "kuberay", True),
+    ),
+    "ray job's submitter, since KubeRay 1.7": (
+        {
+            "ray.io/originated-from-cr-name": "sums",
+            "ray.io/originated-from-crd": "RayJob",
+            "app.kubernetes.io/created-by": "kuberay-operator",
+            "batch.kubernetes.io/job-name": "sums",
+        },
+        {},
+        Identity("sums", "job", "ray", None, None, "kuberay", False),
     ),
     "spark driver by the operator": (
         {

@@ -21,7 +21,7 @@ TIERS: Final[dict[str, tuple[str, ...]]] = {
     "unit": (
         *("admission", "audited", "bench", "certs", "cli", "comparison", "controller", "crd"),
         *("exported", "fuzz", "guards", "installation", "kube", "laws", "manifests", "placement"),
-        *("policy", "policy_tests", "run", "sandbox", "server", "tools", "workloads"),
+        *("pod_schema", "policy", "policy_tests", "run", "sandbox", "server", "tools", "workloads"),
         "chaos/test_pieces.py",
         *(path.name for path in TESTS.glob("test_*.py")),
     ),

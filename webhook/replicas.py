@@ -11,6 +11,9 @@ from webhook.marks import Key, Labels
 
 TRAINING: Final = "training.kubeflow.org"
 TRAINING_ROLE: Final = f"{TRAINING}/job-role"
+TRAINING_OPERATOR: Final = f"{TRAINING}/operator-name"
+TRAINING_INDEX: Final = f"{TRAINING}/replica-index"
+PADDLE_OPERATOR: Final = "paddlejob-controller"
 _JOBSET: Final = "jobset.sigs.k8s.io"
 JOBSET_NAME: Final = f"{_JOBSET}/jobset-name"
 JOBSET_COORDINATOR: Final = f"{_JOBSET}/coordinator"
@@ -76,6 +79,15 @@ def jobset_leads(
 def training_leads(
     labels: Labels, _annotations: Labels, role: str | None, _framework: str | None
 ) -> bool | None:
-    """True for the worker that the training operator gave the role of the absent master."""
+    """True for the worker that the training operator gave the role of the absent master.
+
+    And for worker 0 of a PaddleJob: it is the rendezvous where the job has workers only (setPodEnv
+    of pkg/controller.v1/paddlepaddle/envvar.go), and no label says so (IsMasterRole beside it).
+    Where there is a master, one coordinator too many costs less than one too few.
+    """
     # Of workers only: an MXJob has each of its servers so labelled, and those lead nothing.
-    return True if role == "worker" and labels.get(TRAINING_ROLE) == "master" else None
+    if role != "worker":
+        return None
+    paddle = labels.get(TRAINING_OPERATOR) == PADDLE_OPERATOR
+    leads = labels.get(TRAINING_ROLE) == "master" or (paddle and labels.get(TRAINING_INDEX) == "0")
+    return True if leads else None

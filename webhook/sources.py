@@ -23,9 +23,12 @@ from webhook.replicas import (
     JOB_INDEX,
     JOBSET_COORDINATOR,
     JOBSET_NAME,
+    PADDLE_OPERATOR,
     REPLICATED_JOB,
     REPLICATED_JOB_REPLICAS,
     TRAINING,
+    TRAINING_INDEX,
+    TRAINING_OPERATOR,
     TRAINING_ROLE,
     jobset_index,
     jobset_leads,
@@ -165,7 +168,7 @@ SOURCES: Final[tuple[Source, ...]] = (
         origin="mpi-operator: defaultLabels of pkg/controller/mpi_job_controller.go (v2beta1); "
         "labelMPIJobName of the v1 and v1alpha2 controllers",
         marks=(
-            Mark(f"{TRAINING}/operator-name", "mpi-operator"),
+            Mark(TRAINING_OPERATOR, "mpi-operator"),
             Mark("mpi-job-name"),
             Mark("mpi_job_name"),
         ),
@@ -174,25 +177,25 @@ SOURCES: Final[tuple[Source, ...]] = (
         role=tuple(
             Clause(Key(key), _MPI_ROLES) for key in (TRAINING_ROLE, "mpi-job-role", "mpi_role_type")
         ),
-        index_keys=_keys(f"{TRAINING}/replica-index"),
+        index_keys=_keys(TRAINING_INDEX),
     ),
     Source(
         name="kubeflow-training",
         system="Kubeflow training operator",
         origin="training-operator: pkg/apis/kubeflow.org/v1/common_types.go, "
         "createNewPod of pkg/controller.v1/common/pod.go",
-        marks=(Mark(f"{TRAINING}/job-name"), Mark(f"{TRAINING}/operator-name")),
+        marks=(Mark(f"{TRAINING}/job-name"), Mark(TRAINING_OPERATOR)),
         run=_keys(f"{TRAINING}/job-name"),
         framework=(
             Clause(
-                Key(f"{TRAINING}/operator-name"),
+                Key(TRAINING_OPERATOR),
                 {
                     "tfjob-controller": "tensorflow",
                     "pytorchjob-controller": "pytorch",
                     "jaxjob-controller": "jax",
                     "mpijob-controller": "mpi",
                     "xgboostjob-controller": "xgboost",
-                    "paddlejob-controller": "paddle",
+                    PADDLE_OPERATOR: "paddle",
                     "mxjob-controller": "mxnet",
                 },
             ),
@@ -201,10 +204,12 @@ SOURCES: Final[tuple[Source, ...]] = (
             Clause(Key(f"{TRAINING}/replica-type"), _ROLES | {"eval": "evaluator"}),
             Clause(Key(TRAINING_ROLE), _same("master")),
         ),
-        index_keys=_keys(f"{TRAINING}/replica-index"),
-        leads_keys=_keys(TRAINING_ROLE),
+        index_keys=_keys(TRAINING_INDEX),
+        leads_keys=_keys(TRAINING_ROLE, TRAINING_OPERATOR, TRAINING_INDEX),
         leads=training_leads,
-        note="Worker 0 leads where the operator gives it job-role master.",
+        note="Worker 0 leads where the operator gives it job-role master: where there is no "
+        "master, of a TFJob, a JAXJob and, since 1.8, a PyTorchJob. A PaddleJob's never has it, "
+        "and always leads: its labels do not tell whether there is a master.",
     ),
     Source(
         name="kuberay",
@@ -212,11 +217,15 @@ SOURCES: Final[tuple[Source, ...]] = (
         origin="kuberay: labelPod of ray-operator/controllers/ray/common/pod.go, utils/constant.go",
         marks=(Mark("ray.io/cluster"), Mark("ray.io/originated-from-crd")),
         run=_keys("ray.io/originated-from-cr-name", "ray.io/cluster"),
-        kind=(Clause(Key("ray.io/originated-from-crd"), {"rayservice": "service"}),),
+        kind=(Clause(Key("ray.io/serve"), "service"),),
         framework_always="ray",
         role=(Clause(Key("ray.io/node-type"), _same("head", "worker")),),
         index_keys=_keys("ray.io/worker-group-replica-index"),
-        note="The index is the replica's in its worker group, written since KubeRay 1.5.",
+        note="Head and workers of a RayJob or RayService have the name of the RayCluster that was "
+        "made for it; ray.io/originated-from-… is on that RayCluster, on Jobs and Services, and of "
+        "pods only on the one that submits a RayJob, since KubeRay 1.7. Before, that pod has no "
+        "mark. ray.io/serve is on the pods of a RayService, since 1.1. The index is the replica's "
+        "in its worker group, since 1.6, in 1.5 behind the gate RayMultiHostIndexing.",
     ),
     Source(
         name="spark",

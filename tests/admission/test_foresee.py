@@ -162,6 +162,16 @@ def test_nothing_is_said_of_pods_that_are_fine() -> None:
     assert webhook.counted("workload_warnings") == 0
 
 
+def test_what_is_wrong_with_its_templates_is_told_after_what_becomes_of_its_pods() -> None:
+    """Once a workload; nothing where its pods are those that were there before."""
+    told = ["spec.template.spec.nodeSelectors: there is no such field"]
+    webhook = Webhook(policy_set(POOL), faults_of=lambda _: told)
+    rejected, fault = webhook.told(job(template(**ELSEWHERE)))
+    mentions(rejected, "rejected")
+    assert fault == f"fairlead: Job train: {told[0]}"
+    assert webhook.told(job(template(**ELSEWHERE)), job(template(**ELSEWHERE))) == []
+
+
 def test_nothing_is_said_of_pods_of_no_run() -> None:
     """They are none of our business."""
     assert Webhook(policy_set(POOL)).told(job(template({}, **ELSEWHERE))) == []

@@ -30,8 +30,11 @@ from tests.fuzz.pods import added, whole_pods
 from tests.fuzz.policies import policy_documents
 from tests.fuzz.world import POLICIES, PROVIDER
 from tests.laws.strategies import CLASSES, REQUIRED, document
+from tests.marked_pods import training
+from tests.test_sources import PODS as MARKED
 from webhook import names
 from webhook.errors import FairleadError
+from webhook.identity import identify
 from webhook.placement import node_affinity
 from webhook.placement import pod as pod_of
 from webhook.policy.load import load
@@ -231,6 +234,41 @@ def test_exported_policies_do_with_pods_what_the_webhook_does(
         became = examined(cases(plane, Running(webhook, folder), pods))
     for result in ("placed", "unchanged", "rejected", "no node before us"):
         assert became[result], result
+
+
+READ = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: leads}
+spec: {match: {coordinator: true}, overrides: {annotations: {leads: "yes"}}}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: serves}
+spec: {match: {kinds: [service]}, overrides: {annotations: {serves: "yes"}}}
+"""
+
+
+def test_the_pods_of_every_system_are_read_as_the_webhook_reads_them(plane: ControlPlane) -> None:
+    """Which of them lead, and which serve: in CEL as by the table of marks."""
+    export.apply(plane, export.exported(READ, EXPORTED, DEFAULT_CLASS), "ml-else", PROBE)
+    zeros = [training(operator, "worker", 0) for operator in ("paddlejob", "xgboostjob")]
+    marked = [
+        *((labels, own) for labels, own, _ in MARKED.values()),
+        *((each, {}) for each in zeros),
+    ]
+    pods: list[Json] = [
+        {**PROBE, "metadata": {"name": "p", "labels": labels, "annotations": own}}
+        for labels, own in marked
+    ]
+    answers = dry_runs(plane, pods, lambda _: ("whole-else",))
+    for (labels, own), (answer,) in zip(marked, answers, strict=True):
+        assert answer.accepted, answer.message
+        found = identify(labels, own, EXPORTED["whole-else"])
+        assert found
+        seen = answer.body["metadata"]["annotations"]
+        told = ("leads" in seen, "serves" in seen)
+        assert told == (found.coordinator, found.kind == "service"), labels
 
 
 def test_what_an_author_can_have_the_api_server_work_out_is_bounded(

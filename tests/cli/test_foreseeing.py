@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from webhook import names
 from webhook.admission.arrival import Arrival, Cluster
 from webhook.admission.engine import decide
 from webhook.admission.prospects import Prospects
-from webhook.cli.foreseeing import pods_of
+from webhook.cli.foreseeing import faults_of, pods_of
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import Node
 
@@ -71,3 +72,48 @@ def test_a_workload_of_no_shape_stays_as_it_is(odd: object) -> None:
     made["spec"]["template"] = {"metadata": odd, "spec": odd}
     (pods,) = pods_of(made)
     assert pods.pod(0)["spec"] == odd
+
+
+def a_job(spec: Json) -> Json:
+    """A PyTorchJob whose master has this spec."""
+    replicas = {"Master": {"template": {"spec": spec}}}
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "train"},
+        "spec": {"pytorchReplicaSpecs": replicas},
+    }
+
+
+def a_run(spec: Json) -> Json:
+    """A Run with this pod spec."""
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": names.RUN_KIND,
+        "metadata": {"name": "train", "namespace": "ml-team", "uid": "u"},
+        "spec": {"template": {"spec": spec}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("make", "path"),
+    [(a_job, "spec.pytorchReplicaSpecs.Master.template.spec"), (a_run, "spec.template.spec")],
+)
+def test_typos_are_told_of_kinds_whose_templates_the_api_server_takes_as_they_are(
+    make: Callable[[Json], Json], path: str
+) -> None:
+    """Nobody else does."""
+    spec = {"containers": [{"name": "main", "image": "i"}], "nodeSelectors": {"a": "b"}}
+    (fault,) = faults_of(make(spec))
+    mentions(fault, f"{path}.nodeSelectors: ", "'nodeSelector'")
+    del spec["nodeSelectors"]
+    assert faults_of(make(spec)) == []
+
+
+def test_nothing_is_told_of_kinds_that_the_api_server_judges() -> None:
+    """Nor of what makes no pods, or of a Run of which none can be made: that is told already."""
+    job = workload("Job", {}, {}, "gpu")
+    job["spec"]["template"]["spec"]["nodeSelectors"] = {}
+    assert faults_of(job) == []
+    assert faults_of({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}) == []
+    assert faults_of(a_run({"containers": [{"name": "main"}], "nodeSelectors": {}})) == []

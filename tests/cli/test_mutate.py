@@ -283,3 +283,28 @@ def test_the_policies_of_several_paths_are_one_set(files: Files) -> None:
     source = files.write("pod.yaml", POD)
     result = files.run("-f", source, "--policies", one, "--policies", other, "-o", "name")
     assert "workers-on-spot" in result.stdout
+
+
+@pytest.mark.parametrize("form", ["diff", "yaml", "patch", "name"])
+def test_a_typo_in_a_template_is_an_error_in_its_line(files: Files, form: str) -> None:
+    """All of them at once; the pods would come without what their author meant."""
+    job = TF_JOB.replace("spec: {containers", "spec: {nodeSelectors: {a: b}, containers")
+    job = job.replace("image: tf", "image: tf, resources: {requests: {cpu: 2}, limits: {cpu: 1}}")
+    result = files.on(job, "-o", form)
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    message = str(result.exception)
+    first, second = message.splitlines()
+    where = "spec.tfReplicaSpecs.Worker.template.spec"
+    mentions(
+        first, "objects.yaml:8:25: TFJob/mnist: ", f"{where}.nodeSelectors: ", "'nodeSelector'"
+    )
+    mentions(second, "objects.yaml:8:", f"{where}.containers[0].resources.requests.cpu: ", "above")
+
+
+def test_a_field_that_may_be_newer_is_warned_of(files: Files) -> None:
+    """The pods are decided on all the same."""
+    result = files.on(POD.replace("spec:\n", "spec:\n  brandNewThing: 1\n"))
+    assert result.exit_code == 0
+    mentions(result.stderr, "warning: ", "objects.yaml:8:", "spec.brandNewThing", "Kubernetes")
+    mentions(result.stdout, "placed")

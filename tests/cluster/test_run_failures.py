@@ -159,3 +159,19 @@ def test_a_finished_worker_never_runs_again(run_room: Room) -> None:
     scene.ends("worker-1", 0)
     scene.until_phase("Succeeded")
     assert json.dumps(scene.status).count("Vanished") == 0
+
+
+def test_ssh_keys_that_were_deleted_are_made_again(run_room: Room) -> None:
+    """Without their Secret no replacement pod could start; with its name, for pods mount that."""
+    roles = {"launcher": {}, "worker": {"count": 2}}
+    scene = play(run_room, "mpi", framework="mpi", replicas=roles)
+    before = scene.until_running("launcher-0", "worker-0", "worker-1")["worker-1"]
+    [volume] = [each["secret"] for each in before["spec"]["volumes"] if "secret" in each]
+    deleted = run_room.get("secrets", volume["secretName"])
+    run_room.kubectl.run("delete", "secret", volume["secretName"])
+    scene.ends("worker-1", 1)
+    after = scene.until_replaced("worker-1", before)
+    made = run_room.get("secrets", volume["secretName"])
+    assert made["metadata"]["uid"] != deleted["metadata"]["uid"]
+    assert set(made["data"]) == set(deleted["data"])
+    assert made["metadata"]["creationTimestamp"] <= after["metadata"]["creationTimestamp"]

@@ -13,7 +13,7 @@ import pytest
 from tests.cluster.manifests import pod
 from tests.cluster.rooms import Json, Room, Running
 from tests.eventually import eventually
-from tests.wording import mentions
+from tests.wording import line_with, mentions
 from webhook import names, validating
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.webhook import Webhook, start_webhook, stop_webhook
@@ -265,6 +265,19 @@ def test_whoever_writes_a_run_hears_what_its_replicas_will_meet(module_room: Roo
     (warning,) = said
     assert warning.startswith("Warning: fairlead: 2 pods ")
     mentions(warning, f"Run digits in {module_room.name}", *REASON)
+
+
+@pytest.mark.usefixtures("replicas", "run_api")
+def test_a_typo_in_the_template_of_a_run_is_warned_of(module_room: Room) -> None:
+    """kubectl takes it, for a Run's template is open; its pods would come without it."""
+    run = {
+        "apiVersion": names.API_VERSION,
+        "kind": names.RUN_KIND,
+        "metadata": {"name": "typo"},
+        "spec": {"template": {"spec": {**pod("p")["spec"], "nodeSelectors": {POOL: "on-demand"}}}},
+    }
+    warning = line_with(told(module_room, run), "nodeSelectors")
+    mentions(warning, "Run typo", "spec.template.spec.nodeSelectors", "'nodeSelector'")
 
 
 def test_the_owner_of_a_rejected_pod_has_one_event(

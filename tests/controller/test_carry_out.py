@@ -27,6 +27,7 @@ from webhook.run.actions import (
     DeletePod,
     DeleteRun,
     ForceDeletePod,
+    RestoreKeys,
     ScaleDeployment,
 )
 from webhook.run.observed import Observed, OwnedDeployment
@@ -98,6 +99,30 @@ def test_after_a_refusal_nothing_more_is_begun() -> None:
     done = stage.do(*workers(50))
     assert len(stage.api.calls) == len(done.refused) == 1
     assert stage.counted.all == {"QuotaExceeded": 1}
+
+
+@pytest.mark.parametrize("answer", [None, refused(409, "AlreadyExists"), QUOTA])
+def test_pods_do_not_wait_for_restored_keys(answer: Exception | None) -> None:
+    """A full quota refuses the Secret although it is there; and it says nothing about the pods."""
+    stage = Stage()
+    secret = plan(run(**MPI)).keys_secret
+    assert secret
+    if answer:
+        stage.api.answers["create", secret] = answer
+    done = stage.do(RestoreKeys(), *workers(1), **MPI)
+    assert stage.api.named("create") == [secret, "mnist-worker-0"]
+    assert (done.made, done.refused, done.error) == ({"mnist-worker-0"}, [], None)
+    assert stage.refusals.of(UID) == ()
+
+
+def test_restored_keys_end_no_pause() -> None:
+    """That they are there says nothing about pods, which were refused."""
+    stage = Stage()
+    stage.api.answers["create", "mnist-worker-0"] = QUOTA
+    stage.do(*workers(1), **MPI)
+    done = stage.do(RestoreKeys(), *workers(1), **MPI)
+    assert [one.name for one in stage.refusals.of(UID)] == ["mnist-worker-0"]
+    assert done.left is not None
 
 
 def test_pods_are_created_more_and_more_at_once() -> None:

@@ -11,11 +11,19 @@ from typing import Any
 import pytest
 
 from tests.run.runs import UID, a_run, containers, spec_of
-from webhook.run.actions import CreatePod, CreateService, DeletePod, OpenService, Outcome
+from webhook.run.actions import (
+    CreateKeys,
+    CreatePod,
+    CreateService,
+    DeletePod,
+    OpenService,
+    Outcome,
+    RestoreKeys,
+)
 from webhook.run.model import Run
 from webhook.run.observed import Needs, Observed, OwnedPod, Refusal
 from webhook.run.reconcile import reconcile
-from webhook.run.steps import AT_ONCE, LARGE
+from webhook.run.steps import AT_ONCE, KEYS_PAUSE, LARGE
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 QUOTA = (Refusal("many-worker-7", "QuotaExceeded", "exceeded quota"),)
@@ -95,3 +103,56 @@ def test_a_service_is_open_whenever_nothing_can_be_created(run: Run, observed: O
     """What keeps pods from being created for long does not keep the others without addresses."""
     seen = [outcome.actions for outcome, _ in islice(looks(run, observed), 3)]
     assert any(OpenService() in actions for actions in seen)
+
+
+MPI = Needs(config_map=True, keys=True)
+
+
+def mpi(*phases: str, **launcher: Any) -> Observed:
+    """What is there of a run of a launcher and two workers that has begun: its workers' pods."""
+    pods = [
+        OwnedPod(f"many-worker-{at}", f"uid {at}", UID, "worker", at, 0, phase, node="n")  # type: ignore[arg-type]
+        for at, phase in enumerate(phases)
+    ]
+    if launcher:
+        pods.append(
+            OwnedPod("many-launcher-0", "uid l", UID, "launcher", 0, 0, node="n", **launcher)
+        )
+    return Observed({pod.name: pod for pod in pods}, service=True, config_map=True)
+
+
+@pytest.mark.parametrize(
+    ("observed", "restored"),
+    [
+        (mpi(), True),
+        (mpi("Running"), True),
+        (mpi("Running", "Failed", phase="Running"), True),
+        (mpi("Running", "Pending", phase="Running"), True),
+        (mpi("Running", "Running", phase="Running"), False),
+        (replace(mpi(), config_map=False), False),
+    ],
+    ids=["none", "one missing", "one failed", "one starts", "all run", "nothing made yet"],
+)
+def test_ssh_keys_are_restored_while_a_replica_does_not_run(
+    observed: Observed, restored: bool
+) -> None:
+    """No watch tells that their Secret was deleted, and a pod without it never starts."""
+    outcome = reconcile(gang(2, "mpi", "launcher"), MPI, observed, NOW)
+    assert (RestoreKeys() in outcome.actions) == restored
+    assert (CreateKeys() in outcome.actions) == (not observed.config_map)
+    pods = [at for at, each in enumerate(outcome.actions) if isinstance(each, CreatePod)]
+    if restored and pods:
+        assert outcome.actions.index(RestoreKeys()) < pods[0]
+
+
+def test_a_pod_that_does_not_start_has_its_keys_restored_again() -> None:
+    """It may have been created just before they were deleted; nothing else makes for a look."""
+    outcome = reconcile(gang(2, "mpi", "launcher"), MPI, mpi("Running", "Pending"), NOW)
+    assert outcome.after is not None
+    assert outcome.after <= KEYS_PAUSE
+
+
+def test_a_run_without_ssh_keys_has_none_restored() -> None:
+    """Only MPI has them."""
+    outcome = reconcile(gang(2), Needs(), Observed(service=True), NOW)
+    assert RestoreKeys() not in outcome.actions

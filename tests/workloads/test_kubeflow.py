@@ -53,13 +53,19 @@ def test_the_master_has_the_leaders_label() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "field", "leads"),
-    [("TFJob", "tfReplicaSpecs", True), ("PyTorchJob", "pytorchReplicaSpecs", False)],
+    ("kind", "field", "labelled"),
+    [
+        ("TFJob", "tfReplicaSpecs", True),
+        ("PyTorchJob", "pytorchReplicaSpecs", True),
+        ("JAXJob", "jaxReplicaSpecs", True),
+        ("PaddleJob", "paddleReplicaSpecs", False),
+    ],
 )
-def test_worker_0_leads_only_where_the_operator_says_so(kind: str, field: str, leads: bool) -> None:
-    """A TFJob's first worker has the label of the master that is not there."""
+def test_worker_0_leads_where_there_is_no_master(kind: str, field: str, labelled: bool) -> None:
+    """It has the label of the master that is not there, but for a PaddleJob's."""
     (worker,) = templates("kubeflow.org/v1", kind, {field: {"Worker": SPEC}})
-    assert who(labels(worker, 0)).coordinator is leads
+    assert ("training.kubeflow.org/job-role" in labels(worker, 0)) is labelled
+    assert who(labels(worker, 0)).coordinator
     assert not who(labels(worker, 1)).coordinator
 
 

@@ -38,6 +38,9 @@ def test_a_ray_job_makes_a_cluster_and_a_submitter() -> None:
 
 
 def test_a_ray_service_makes_a_cluster() -> None:
-    """From another field."""
+    """From another field; KubeRay labels its pods, so they are known to serve."""
     found = templates("ray.io/v1", "RayService", {"rayClusterConfig": CLUSTER})
     assert [each.part for each in found] == ["head", "worker small", "worker large"]
+    assert {who(labels(each)).kind for each in found} == {"service"}
+    (first, *_) = templates("ray.io/v1", "RayCluster", CLUSTER)
+    assert who(labels(first)).kind == "job"

@@ -99,8 +99,9 @@ class Foresight:
     """Answers reviews of workloads: always allowed, with what their pods will meet.
 
     `grounds` are the Handler's, which will decide on the pods. `pods_of` finds the pods that a
-    workload makes, and raises InvalidRun if it can make none. `reaches`, of a pod's labels and its
-    namespace's: whether such a pod would come to us at all.
+    workload makes, and raises InvalidRun if it can make none. `faults_of` tells what the pod schema
+    says against its templates. `reaches`, of a pod's labels and its namespace's: whether such a pod
+    would come to us at all.
     """
 
     def __init__(
@@ -109,6 +110,7 @@ class Foresight:
         observer: Observer,
         *,
         pods_of: Callable[[JsonObject], Sequence[Pods]],
+        faults_of: Callable[[JsonObject], Sequence[str]] = lambda _: (),
         reaches: Callable[[Mapping[str, str], Mapping[str, str]], bool] = lambda _pod, _space: True,
         clock: Callable[[], float] = time.perf_counter,
         budget: float = BUDGET,
@@ -116,6 +118,7 @@ class Foresight:
         self._grounds = grounds
         self._observer = observer
         self._pods_of = pods_of
+        self._faults_of = faults_of
         self._reaches = reaches
         self._clock = clock
         self._budget = budget
@@ -176,7 +179,9 @@ class Foresight:
                 await asyncio.sleep(0)
                 if self._clock() > until:
                     break
-        return words(workload.kind, workload.name, workload.namespace, found)
+        # A large template takes longer than anybody else should wait.
+        faults = await asyncio.to_thread(self._faults_of, workload.new)
+        return words(workload.kind, workload.name, workload.namespace, found, faults)
 
     def _known(self, workload: _Workload, templates: Sequence[Pods]) -> bool:
         """Whether the same pods were there before: a change of scale or status says nothing new."""

@@ -94,10 +94,13 @@ def look(pods: Pods, judge: Callable[[JsonObject], Fate], found: list[Group]) ->
         yield
 
 
-def words(kind: str, name: str, namespace: str, found: Sequence[Group]) -> list[str]:
+def words(
+    kind: str, name: str, namespace: str, found: Sequence[Group], faults: Sequence[str] = ()
+) -> list[str]:
     """The warnings, each once and rejections first; together they fit into an answer.
 
-    `found` are the groups of all templates of the workload that were looked at.
+    `found` are the groups of all templates of the workload that were looked at, `faults` what is
+    wrong with the templates themselves.
     """
     title = f"{kind} {name}"
     said: list[str] = []
@@ -107,6 +110,7 @@ def words(kind: str, name: str, namespace: str, found: Sequence[Group]) -> list[
         else:
             subject = f"{title} in {namespace}: {', '.join(map(str, who))}"
         said.append(f"{_PREFIX}{subject} would be rejected: {_short(reason)}")
+    said += [f"{_PREFIX}{title}: {each}" for each in faults]
     for warning, who in _by(found, lambda fate: fate.warnings):
         which = "" if _all(who, found) else f", {', '.join(map(str, who))}"
         said.append(f"{_PREFIX}{title}{which}: {warning.removeprefix(_PREFIX)}")

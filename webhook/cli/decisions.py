@@ -15,6 +15,8 @@ from webhook.admission.engine import decide
 from webhook.cli.harmless import one_line
 from webhook.errors import InvalidPod, UnreadableInput
 from webhook.policy.findings import path_text
+from webhook.workloads.object import ANSWERED
+from webhook.workloads.template_faults import template_faults
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,19 +88,38 @@ class _Group:
 def decisions(offline: Offline, passed: list[str] | None = None) -> list[Replicas]:
     """The decision for every pod of every template, those of one template that are alike together.
 
-    Raises UnreadableInput with every pod whose fields have no pod's shape; with `passed` they are
-    put there instead, and all others are decided on.
+    Raises UnreadableInput with all that is wrong with templates: that they have no pod's shape, or
+    that the API server would refuse their pods; with `passed` it is put there instead, and all
+    others are decided on.
     """
     found: list[Replicas] = []
     problems: list[str] = [] if passed is None else passed
     for template in offline.templates:
+        wrong, doubtful = faults_of(template)
+        problems += wrong
+        if wrong:
+            continue
         try:
-            found += _of_template(template, offline)
+            found += _of_template(template, offline, doubtful)
         except InvalidPod as error:
             problems.append(misshapen(template, error))
     if problems and passed is None:
         raise UnreadableInput(problems)
     return found
+
+
+def faults_of(template: PodTemplate) -> tuple[list[str], list[str]]:
+    """Lines about what the pod schema says against a template: errors, then warnings.
+
+    None about an object that an API server answered, for that has judged it.
+    """
+    source = template.source
+    lines: dict[str, list[str]] = {"error": [], "warning": []}
+    for each in template_faults(template) if source.file != ANSWERED else ():
+        place = source.place(each.path, at_key=each.at_key)
+        title = f" {source.title}:" if each.severity == "error" else ""
+        lines[each.severity].append(f"{place}:{title} {path_text(each.path)}: {each.message}")
+    return lines["error"], lines["warning"]
 
 
 def misshapen(template: PodTemplate, error: InvalidPod) -> str:
@@ -111,7 +132,9 @@ def misshapen(template: PodTemplate, error: InvalidPod) -> str:
     return f"{source.place(path)}: {source.title}: {path_text(path)}: {what}"
 
 
-def _of_template(template: PodTemplate, offline: Offline) -> list[Replicas]:
+def _of_template(
+    template: PodTemplate, offline: Offline, doubtful: Sequence[str]
+) -> list[Replicas]:
     namespace = offline.namespace_of(template)
     labels = offline.labels_of(namespace)
     groups: list[_Group] = []
@@ -135,7 +158,7 @@ def _of_template(template: PodTemplate, offline: Offline) -> list[Replicas]:
             sorted(group.replica_indexes),
             group.arrival,
             group.decision,
-            warnings(group.arrival.pod, group.decision),
+            [*doubtful, *warnings(group.arrival.pod, group.decision)],
         )
         for group in groups
     ]

@@ -81,7 +81,8 @@ def command(
     \b
     Exit codes:
       0  with -f: every pod would be admitted; live: every pod is as it would be today
-      1  with -f: a pod would be rejected, or a file or an object cannot be read;
+      1  with -f: a pod would be rejected, a template is wrong, or a file or an object cannot be
+         read;
          live: a pod is otherwise, would be rejected, or has no stamp
       2  wrong usage; live: no such object, or the cluster did not answer
     """

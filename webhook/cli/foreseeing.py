@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.controller.readings import typed
+from webhook.errors import InvalidRun
+from webhook.pod_schema.fields import MOST
+from webhook.policy.findings import path_text
+from webhook.run import template_faults as of_runs
 from webhook.run.plan import plan
 from webhook.workloads.find import pod_templates
 from webhook.workloads.object import Object
 from webhook.workloads.template import at
+from webhook.workloads.template_faults import is_judged, template_faults
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from webhook.admission.foreseen import Pods
     from webhook.placement.shapes import JsonObject
+    from webhook.pod_schema.fields import Fault
     from webhook.run.plan import Plan
 
 # Where a message would name a file.
@@ -88,8 +95,7 @@ def pods_of(workload: dict[str, Any]) -> Sequence[Pods]:
     """
     if not isinstance(workload.get("kind"), str):
         return []
-    group, _, _ = str(workload.get("apiVersion")).partition("/")
-    if (group, workload.get("kind")) == (names.GROUP, names.RUN_KIND):
+    if _is_run(workload):
         return _of_run(plan(typed(workload)))
     source = Object(_NO_FILE, workload)
     templates = pod_templates(source)
@@ -98,6 +104,32 @@ def pods_of(workload: dict[str, Any]) -> Sequence[Pods]:
     if any(isinstance(labels, dict) and labels.get(names.KUEUE_QUEUE) for labels in about):
         return [_Queued(each) for each in templates]
     return templates
+
+
+def faults_of(workload: dict[str, Any]) -> list[str]:
+    """What the pod schema says against the templates of a workload, each with its path.
+
+    Nothing about kinds whose templates the API server judges itself, nor about a Run of which no
+    pods can be made: that is told already.
+    """
+    found: Iterable[Fault]
+    if _is_run(workload):
+        try:
+            found = of_runs.faults(plan(typed(workload)))
+        except InvalidRun:
+            return []
+    else:
+        templates = pod_templates(Object(_NO_FILE, workload))
+        every = (
+            fault for each in templates if not is_judged(each) for fault in template_faults(each)
+        )
+        found = islice(every, MOST)
+    return [f"{path_text(each.path)}: {each.message}" for each in found]
+
+
+def _is_run(workload: JsonObject) -> bool:
+    group, _, _ = str(workload.get("apiVersion")).partition("/")
+    return (group, workload.get("kind")) == (names.GROUP, names.RUN_KIND)
 
 
 def _of_run(made: Plan) -> Sequence[Pods]:

@@ -62,8 +62,9 @@ def command(
     \b
     Exit codes:
       0  every pod would be admitted
-      1  a pod would be rejected (the reason is on stderr), a file or an object cannot be read, or
-         an object cannot be printed as its pods would be; all others are printed
+      1  a pod would be rejected (the reason is on stderr), a template is wrong, a file or an
+         object cannot be read, or an object cannot be printed as its pods would be; all others
+         are printed
       2  wrong usage; live: no such object, or the cluster did not answer
 
     `fairlead explain` with the same options says why.

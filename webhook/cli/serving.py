@@ -16,7 +16,7 @@ from webhook.admission.foresee import Foresight
 from webhook.admission.grounds import Grounds
 from webhook.admission.handler import Handler
 from webhook.cli.cluster_facts import facts_from_cluster, facts_from_file
-from webhook.cli.foreseeing import pods_of
+from webhook.cli.foreseeing import faults_of, pods_of
 from webhook.cli.serving_certificates import Cluster, certificate_of, clients_of
 from webhook.cli.serving_handshake import handshakes_of
 from webhook.cli.serving_nodes import ServedNodes, nodes_of
@@ -128,7 +128,9 @@ async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -
         )
         tell = notices.tell if notices else lambda _notice: None
         handler = Handler(grounds, metrics, tell=tell, reaches=handshakes.takes)
-        foresight = Foresight(grounds, metrics, pods_of=pods_of, reaches=handshakes.takes)
+        foresight = Foresight(
+            grounds, metrics, pods_of=pods_of, faults_of=faults_of, reaches=handshakes.takes
+        )
         crowd = Crowd(settings.max_connections, on_ended=metrics.connection_ended)
         limit = InFlightLimit(
             admission_app(

@@ -30,6 +30,7 @@ from webhook.run.actions import (
     DeleteRun,
     ForceDeletePod,
     OpenService,
+    RestoreKeys,
     ScaleDeployment,
 )
 
@@ -129,6 +130,8 @@ class Doer:
                 await self._objects.delete(RUN, run.namespace, run.name, uid=uid, version=version)
             case OpenService():
                 await self._objects.open_service(run, observed.service_uid)
+            case RestoreKeys() if plan is not None:
+                await self._objects.create(SECRET, run, _keys(plan))
             case _ if plan is not None:
                 for kind, manifest in _beside_pods(plan, action):
                     await self._create(kind, run, manifest, done)
@@ -211,10 +214,15 @@ def _beside_pods(plan: Plan, action: Action) -> Iterator[tuple[Kind, JsonObject]
     """What an action creates, if that is no pod."""
     match action:
         case CreateKeys():
-            yield SECRET, plan.keys_secret_manifest(*new_key_pair())
+            yield SECRET, _keys(plan)
         case CreateConfigMap() if (manifest := plan.config_map()) is not None:
             yield CONFIG_MAP, manifest
         case CreateService(closed):
             yield SERVICE, plan.service(closed=closed)
         case CreateDeployment():
             yield DEPLOYMENT, plan.deployment()
+
+
+def _keys(plan: Plan) -> JsonObject:
+    """The Secret of the run's SSH keys, with a pair that is new."""
+    return plan.keys_secret_manifest(*new_key_pair())

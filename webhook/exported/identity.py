@@ -12,8 +12,11 @@ from webhook.replicas import (
     JOB_INDEX,
     JOBSET_COORDINATOR,
     JOBSET_NAME,
+    PADDLE_OPERATOR,
     REPLICATED_JOB,
     REPLICATED_JOB_REPLICAS,
+    TRAINING_INDEX,
+    TRAINING_OPERATOR,
     TRAINING_ROLE,
     jobset_index,
     jobset_leads,
@@ -148,11 +151,16 @@ def _coordinator() -> str:
     return f"({var('role')} in {roles} || ({cel.flat(told)} + [{zero}])[0])"
 
 
+def _has(key: str, value: str) -> str:
+    return f"{_LABELS}[?{text(key)}].orValue('') == {text(value)}"
+
+
 def _leads(row: Source) -> str:
     """Whether the pod leads, as a list of one, or of none where the row does not tell."""
     if row.leads is training_leads:
-        master = f"{_LABELS}[?{text(TRAINING_ROLE)}].orValue('') == 'master'"
-        return f"({var('role')} == 'worker' && {master} ? [true] : [])"
+        master = _has(TRAINING_ROLE, "master")
+        zero = f"{_has(TRAINING_OPERATOR, PADDLE_OPERATOR)} && {_has(TRAINING_INDEX, '0')}"
+        return f"({var('role')} == 'worker' && ({master} || {zero}) ? [true] : [])"
     if row.leads is not jobset_leads:
         raise ValueError(f"{row.name}: who leads is told by a function without a twin in CEL")
     named = f"{_LABELS}[?{text(JOBSET_COORDINATOR)}].orValue('')"

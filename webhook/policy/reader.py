@@ -32,19 +32,27 @@ class Document(Generic[M]):
     _node: nodes.Node = field(repr=False, compare=False)
     _prefix: Path = ()
 
-    def locate(self, path: Path) -> nodes.Place:
+    def locate(self, path: Path, *, at_key: bool = False) -> nodes.Place:
         """Line and column, from 1, of a path such as ("spec", "overrides", "capacity", 0).
 
-        Names are the outer ones. Of what is not there, the place of the nearest parent.
+        Names are the outer ones. Of what is not there, the place of the nearest parent. `at_key`:
+        of the field's name, where its value stands beside it.
         """
-        return nodes.locate(self._node, path)
+        return nodes.locate(self._node, path, at_key=at_key)
 
     def finding(
-        self, path: Path, message: str, severity: Severity = "error", *, about: str = ""
+        self,
+        path: Path,
+        message: str,
+        severity: Severity = "error",
+        *,
+        about: str = "",
+        at_key: bool = False,
     ) -> Finding:
         """A finding about this document, at the path's place."""
+        place = self.locate(path, at_key=at_key)
         text = path_text((*self._prefix, *path))
-        return Finding(self.file, *self.locate(path), text, message, severity, about=about)
+        return Finding(self.file, *place, text, message, severity, about=about)
 
 
 class Foreign(NamedTuple):

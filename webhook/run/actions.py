@@ -15,6 +15,15 @@ class CreateKeys:
 
 
 @dataclass(frozen=True, slots=True)
+class RestoreKeys:
+    """Make the Secret of SSH keys again if somebody has deleted it.
+
+    Nothing waits for it, and a refusal is ignored: under a full quota the API server refuses the
+    Secret although it is there, and the controller may not read Secrets.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class CreateConfigMap:
     """Create the ConfigMap of the run's shared files."""
 
@@ -87,6 +96,7 @@ class DeleteRun:
 
 Action: TypeAlias = (
     CreateKeys
+    | RestoreKeys
     | CreateConfigMap
     | CreateService
     | OpenService

@@ -26,6 +26,7 @@ _ITEMS: Final = (
 )
 _OWNER_ONLY: Final = 0o600
 _READABLE: Final = 0o644
+_EXECUTABLE: Final = 0o755
 _ROOT_HOME: Final = "/root/"
 
 
@@ -50,7 +51,9 @@ def mounts(run: Run, shared: Shared, pod: Mapping[str, Any], main: JsonObject) -
     """
     found = []
     if shared.files:
-        source = {"configMap": {"name": config_map_name(run)}}
+        source: JsonObject = {"configMap": {"name": config_map_name(run)}}
+        if any(text.startswith("#!") for text in shared.files.values()):
+            source["configMap"]["defaultMode"] = _EXECUTABLE
         found.append(_pair(FILES_VOLUME, source, FILES))
     if shared.ssh_keys_at:
         mode = _mode(shared.ssh_keys_at, pod, main)

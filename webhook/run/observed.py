@@ -125,7 +125,7 @@ class Needs(NamedTuple):
 
     config_map: bool = False
     keys: bool = False
-    """A Secret with SSH keys; made before the ConfigMap, which is the mark that it is there."""
+    """A Secret with SSH keys, made before the ConfigMap. The controller may not read it."""
     address: str | None = None
     """Where a notebook, a tensorboard or a service will be reached."""
 

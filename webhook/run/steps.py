@@ -14,6 +14,7 @@ from webhook.run.actions import (
     DeletePod,
     ForceDeletePod,
     OpenService,
+    RestoreKeys,
 )
 from webhook.run.roles import ROLES
 
@@ -33,6 +34,9 @@ AT_ONCE: Final = 500
 # Endpoints and EndpointSlices look at all pods of a Service whenever one comes, though none of them
 # has an address yet: work in proportion to the square of the number of replicas.
 LARGE: Final = 250
+# Seconds between two attempts to restore the SSH keys of pods that do not start. A kubelet tries to
+# mount a Secret that is missing every two minutes or more often.
+KEYS_PAUSE: Final = 60.0
 _ENDED: Final = ("Succeeded", "Failed")
 
 
@@ -65,6 +69,9 @@ def onward(
 ) -> Steps:
     """The steps of a run that goes on."""
     steps = Steps(list(_first(spec, needs, observed)))
+    steps.actions += _keys(facts, needs, observed)
+    if needs.keys and any(_starts(pod) for one in facts.values() for pod in one.alive.values()):
+        steps.wait(KEYS_PAUSE)
     # A failure that may end the run keeps its log until that is decided.
     permanent = any(each.permanent and each.cause == "Unknown" for each in counted.incidents)
     steps.actions += superseded(facts, ended=not permanent)
@@ -147,6 +154,23 @@ def _first(spec: RunSpec, needs: Needs, observed: Observed) -> Iterator[Action]:
     if not observed.service:
         replicas = sum(replica.count for replica in spec.roles.values())
         yield CreateService(closed=replicas > LARGE)
+
+
+def _keys(
+    facts: Mapping[str, RoleFacts], needs: Needs, observed: Observed
+) -> Iterator[RestoreKeys]:
+    """Restoring the Secret of SSH keys, unless every replica runs and so has it mounted.
+
+    No watch tells that it was deleted. As soon as a replica is down, not only when it is replaced:
+    the pods that run take up new keys within about a minute.
+    """
+    if needs.keys and observed.config_map and not all(map(_runs, facts.values())):
+        yield RestoreKeys()
+
+
+def _starts(pod: OwnedPod) -> bool:
+    """Whether the pod waits for its kubelet, which mounts the Secret first."""
+    return bool(pod.node) and pod.phase == "Pending"
 
 
 def _vacant(facts: RoleFacts) -> Iterator[int]:

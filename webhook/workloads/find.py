@@ -26,13 +26,17 @@ _PLAIN_STEPS: Final = frozenset({"spec", "template", "jobTemplate", "podTemplate
 _NAMES: Final = ("name", "groupName")
 
 
+def group_of(source: Object) -> str:
+    """The object's API group; empty for the core's."""
+    return str(source.value.get("apiVersion") or "").rpartition("/")[0]
+
+
 def pod_templates(source: Object) -> list[PodTemplate]:
     """The object's pod templates; none if it makes no pods.
 
     A template that a known kind should have and has not is left out.
     """
-    group = str(source.value.get("apiVersion") or "").rpartition("/")[0]
-    known = KINDS.get((group, source.kind))
+    known = KINDS.get((group_of(source), source.kind))
     if known is None:
         return list(_by_shape(source, source.value, ()))
     return [found for found in known(source) if isinstance(found.template, dict)]

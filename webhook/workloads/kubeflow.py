@@ -29,7 +29,7 @@ _TRAINING: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "MXJob": ("mxReplicaSpecs", ("server",)),
 }
 # Where no leader's type is there, worker 0 of these has the leader's label.
-_WORKER_ZERO: Final = ("TFJob", "JAXJob")
+_WORKER_ZERO: Final = ("TFJob", "PyTorchJob", "JAXJob")
 _INDEX: Final = f"{TRAINING}/replica-index"
 _MPI_REPLICAS: Final = "mpiReplicaSpecs"
 

@@ -60,11 +60,14 @@ class Object:
         """Kind and name: Job/train."""
         return f"{self.kind}/{self.name}"
 
-    def place(self, path: Path = ()) -> str:
-        """file:line:column of a path in it, or of the nearest parent that is there."""
+    def place(self, path: Path = (), *, at_key: bool = False) -> str:
+        """file:line:column of a path in it, or of the nearest parent that is there.
+
+        `at_key`: of the field's name, where its value stands beside it.
+        """
         if self._node is None:
             return self.file
-        line, column = nodes.locate(self._node, path)
+        line, column = nodes.locate(self._node, path, at_key=at_key)
         return f"{self.file}:{line}:{column}"
 
 

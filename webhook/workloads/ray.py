@@ -1,7 +1,8 @@
 """The pod templates of Ray's kinds, with what KubeRay adds to its pods.
 
-Source: kuberay, labelPod of ray-operator/controllers/ray/common/pod.go. The cluster that a RayJob
-or a RayService makes has a name that ends at random; xxxxx stands for that.
+Source: kuberay, labelPod and BuildPod of ray-operator/controllers/ray/common/pod.go. The cluster
+that a RayJob or a RayService makes has a name that ends at random; xxxxx stands for that. The pod
+that submits a RayJob is as before KubeRay 1.7, which gave it marks.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from webhook.workloads.core_kinds import job_labels
 from webhook.workloads.template import Made, PodTemplate, at, count_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from webhook.policy.findings import Path
     from webhook.workloads.object import Object
 
 _HEAD_GROUP: Final = "headgroup"
+_SERVE: Final = "ray.io/serve"
 
 
 def ray_cluster(source: Object) -> Iterator[PodTemplate]:
@@ -37,13 +39,19 @@ def ray_job(source: Object) -> Iterator[PodTemplate]:
 
 def ray_service(source: Object) -> Iterator[PodTemplate]:
     """A RayService: the cluster that it makes."""
-    yield from _cluster(source, ("spec", "rayClusterConfig"), f"{source.name}-xxxxx")
+    path: Path = ("spec", "rayClusterConfig")
+    yield from _cluster(source, path, f"{source.name}-xxxxx", serves=True)
 
 
-def _cluster(source: Object, spec: Path, cluster: str) -> Iterator[PodTemplate]:
+def _cluster(
+    source: Object, spec: Path, cluster: str, *, serves: bool = False
+) -> Iterator[PodTemplate]:
     head: Path = (*spec, "headGroupSpec", "template")
     if at(source.value, head):
-        yield PodTemplate(source, head, "head", made=partial(_made, cluster, "head", _HEAD_GROUP))
+        # A head gets no traffic until its proxy is healthy.
+        serve = {_SERVE: "false"} if serves else {}
+        made = partial(_made, cluster, "head", _HEAD_GROUP, serve)
+        yield PodTemplate(source, head, "head", made=made)
     groups = at(source.value, (*spec, "workerGroupSpecs"))
     for position in range(len(groups) if isinstance(groups, list) else 0):
         path: Path = (*spec, "workerGroupSpecs", position)
@@ -51,13 +59,14 @@ def _cluster(source: Object, spec: Path, cluster: str) -> Iterator[PodTemplate]:
         least = count_at(source.value, (*path, "minReplicas"), 0)
         replicas = count_at(source.value, (*path, "replicas"), least)
         count = replicas * count_at(source.value, (*path, "numOfHosts"))
-        made = partial(_made, cluster, "worker", name)
+        made = partial(_made, cluster, "worker", name, {_SERVE: "true"} if serves else {})
         yield PodTemplate(source, (*path, "template"), f"worker {name}", count, made)
 
 
-def _made(cluster: str, node_type: str, group: str, _index: int) -> Made:
+def _made(cluster: str, node_type: str, group: str, serve: Mapping[str, str], _index: int) -> Made:
     return Made(
         {
+            **serve,
             "ray.io/is-ray-node": "yes",
             "ray.io/cluster": cluster,
             "ray.io/node-type": node_type,

@@ -183,7 +183,7 @@ def test_files_and_keys_that_replicas_share_are_shown(files: Files, wording: Wor
     keys_line = line_with(result.stdout, "Secret pi-ssh-00000000:")
     mentions(keys_line, "SSH", "/root/.ssh")
     wording(f"{files_line}\n{keys_line}")
-    assert "      command  /usr/sbin/sshd -De -o" in result.stdout
+    line_with(result.stdout, "command /usr/sbin/sshd -De -o")
     text = files.run("-f", "-", "--cluster-domain", "example.org", "-o", "yaml", stdin=MPI).stdout
     first = next(iter(yaml.safe_load_all(text)))
     assert first["data"]["hostfile"].startswith("pi-worker-0.pi.default.svc.example.org slots=1\n")

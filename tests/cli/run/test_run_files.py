@@ -53,11 +53,12 @@ def test_what_no_pods_can_be_made_of_is_said_in_its_line(tmp_path: Path, wording
     text = RUN.replace("NAME", "a").replace("spec:\n      c", "spec:\n      hostname: h\n      c")
     with pytest.raises(InvalidDocuments) as caught:
         read(tmp_path, f"{text}---\n{RUN.replace('NAME', 'b').replace('image', 'imag')}")
-    first, second = str(caught.value).splitlines()
+    first, second, third = str(caught.value).splitlines()
     assert first.startswith(f"{tmp_path}/run.yaml:7:17: spec.template.spec.hostname: ")
     mentions(first, "'h'")
     assert second.startswith(f"{tmp_path}/run.yaml:16:7: spec.template.spec.containers: ")
     mentions(second, "'main'", "no image")
+    assert third.startswith(f"{tmp_path}/run.yaml:16:33: spec.template.spec.containers[0].imag: ")
     wording(str(caught.value), {tmp_path: "TMP"})
 
 
@@ -68,3 +69,21 @@ def test_files_without_a_run_are_an_error(tmp_path: Path, wording: Wording) -> N
             read(tmp_path, text)
         mentions(str(caught.value), tmp_path / "run.yaml", "no Run", there)
         wording(str(caught.value), {tmp_path: "TMP"})
+
+
+def test_a_typo_in_a_template_is_an_error_in_its_line(tmp_path: Path) -> None:
+    """Though pods could be made of it."""
+    typo = RUN.replace("spec:\n      c", "spec:\n      nodeSelectors: {a: b}\n      c")
+    with pytest.raises(InvalidDocuments) as caught:
+        read(tmp_path, typo.replace("NAME", "a"))
+    (line,) = str(caught.value).splitlines()
+    assert line.startswith(f"{tmp_path}/run.yaml:7:7: spec.template.spec.nodeSelectors: ")
+    mentions(line, "'nodeSelector'")
+
+
+def test_a_field_that_may_be_newer_is_warned_of(tmp_path: Path) -> None:
+    """The Run is planned all the same."""
+    newer = RUN.replace("spec:\n      c", "spec:\n      brandNewThing: 1\n      c")
+    (planned,) = read(tmp_path, newer.replace("NAME", "a"))
+    (warning,) = planned.warnings
+    mentions(str(warning), "run.yaml:7:", "warning", "spec.template.spec.brandNewThing")

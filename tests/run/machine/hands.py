@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from tests.run.machine.server import Refused, Server
@@ -35,6 +36,9 @@ class Hands:
                 self._create("configmaps", thing)
             case act.CreateKeys():
                 self._create("secrets", thing)
+            case act.RestoreKeys():
+                with suppress(Refused):
+                    self._create("secrets", thing)
             case act.CreateDeployment():
                 self._create("deployments", thing)
             case _:

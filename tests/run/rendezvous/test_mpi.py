@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,12 @@ from webhook.run.model.frameworks import Mpi
 from webhook.run.rendezvous.mpi import share, tell
 
 SSH = "-F /etc/fairlead/ssh_config"
+# What every launcher is told that computes nothing.
+LAUNCHER = {
+    "K_MPI_JOB_ROLE": "launcher",
+    "NVIDIA_VISIBLE_DEVICES": "",
+    "NVIDIA_DRIVER_CAPABILITIES": "",
+}
 
 
 def gang(options: dict[str, Any] | None = None, *, domain: str = "", **counts: int) -> Gang:
@@ -52,6 +60,7 @@ def test_open_mpi_is_told_by_its_old_names_and_its_new_ones() -> None:
     """Open MPI 5 reads PRRTE's."""
     assert tell(gang(worker=2), "launcher", 0) == Told(
         {
+            **LAUNCHER,
             "OMPI_MCA_orte_default_hostfile": "/etc/fairlead/hostfile",
             "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
             "OMPI_MCA_orte_set_default_slots": "1",
@@ -74,23 +83,53 @@ def test_no_argument_of_ssh_has_an_equals_sign() -> None:
 def test_intel_mpi_and_mpich_have_variables_of_their_own() -> None:
     """None of another implementation's."""
     intel = gang({"implementation": "Intel", "slotsPerWorker": 4}, worker=2)
-    assert tell(intel, "launcher", 0).env == {
+    assert tell(intel, "launcher", 0).env == LAUNCHER | {
         "I_MPI_HYDRA_HOST_FILE": "/etc/fairlead/hostfile",
         "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS": SSH,
         "I_MPI_PERHOST": "4",
     }
     mpich = gang({"implementation": "MPICH"}, worker=2)
-    assert tell(mpich, "launcher", 0).env == {
+    assert tell(mpich, "launcher", 0).env == LAUNCHER | {
         "HYDRA_HOST_FILE": "/etc/fairlead/hostfile",
         "HYDRA_LAUNCHER_EXTRA_ARGS": SSH,
     }
 
 
+def test_a_launcher_that_computes_keeps_its_gpus() -> None:
+    """Because the run says so, or because it asks for some."""
+    as_worker = gang({"launcherAsWorker": True}, worker=1)
+    asking = Gang("pi", "ml", "mpi", {"launcher": 1, "worker": 1}, devices={"launcher": (1,)})
+    for run in (as_worker, asking):
+        told = tell(run, "launcher", 0).env
+        assert told["K_MPI_JOB_ROLE"] == "launcher"
+        assert "NVIDIA_VISIBLE_DEVICES" not in told
+
+
+def test_hosts_are_discovered_by_their_addresses(tmp_path: Path) -> None:
+    """Those of the hostfile that have one, in its order, without their slots."""
+    for implementation in ("OpenMPI", "Intel"):
+        run = gang({"implementation": implementation, "slotsPerWorker": 8}, worker=3)
+        files = share(run).files
+        hostfile = tmp_path / "hostfile"
+        hostfile.write_text(files["hostfile"])
+        (tmp_path / "getent").write_text('#!/bin/sh\n[ "$2" != pi-worker-1.pi.ml.svc ]\n')
+        (tmp_path / "getent").chmod(0o755)
+        script = files["discover_hosts.sh"].replace("/etc/fairlead/hostfile", str(hostfile))
+        found = subprocess.run(
+            ["/bin/sh", "-c", script],
+            env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        assert found.stdout.split() == ["pi-worker-0.pi.ml.svc", "pi-worker-2.pi.ml.svc"]
+
+
 def test_a_worker_runs_sshd_unless_its_template_says_otherwise() -> None:
-    """With the keys where they are mounted, and no variables."""
+    """With the keys where they are mounted, and none of MPI's variables."""
     run = gang({"sshAuthMountPath": "/home/mpiuser/.ssh", "port": 2222}, worker=2)
     assert tell(run, "worker", 1) == Told(
-        {},
+        {"K_MPI_JOB_ROLE": "worker"},
         (
             *("/usr/sbin/sshd", "-De", "-o", "StrictModes=no"),
             *("-o", "AuthorizedKeysFile=/home/mpiuser/.ssh/authorized_keys", "-p", "2222"),

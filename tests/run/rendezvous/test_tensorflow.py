@@ -37,6 +37,7 @@ def test_a_replica_is_told_the_cluster_and_its_task() -> None:
             "worker": ["mnist-worker-0.mnist.ml.svc:2222", "mnist-worker-1.mnist.ml.svc:2222"],
             "ps": ["mnist-ps-0.mnist.ml.svc:2222"],
         },
+        "environment": "cloud",
         "task": {"index": 1, "type": "worker"},
     }
     assert config(run, "master", 0)["task"] == {"index": 0, "type": "chief"}

@@ -17,4 +17,21 @@ def test_the_tracker_is_on_the_master_which_trains_too() -> None:
         "MASTER_PORT": "9999",
         "WORLD_SIZE": "3",
         "RANK": "1",
+        "WORKER_ADDRS": "trees-worker-0.trees.ml.svc,trees-worker-1.trees.ml.svc",
+        "WORKER_PORT": "9999",
     }
+
+
+def test_a_master_alone_is_told_no_workers() -> None:
+    """As Kubeflow's training operator has it."""
+    assert not {"WORKER_ADDRS", "WORKER_PORT"} & set(
+        tell(Gang("trees", "ml", "xgboost", {"master": 1}), "master", 0).env
+    )
+
+
+def test_addresses_of_many_workers_are_short_and_of_more_are_left_out() -> None:
+    """XGBoost itself needs none; a variable that is too long keeps the pod from starting."""
+    many = Gang("trees", "n" * 63, "xgboost", {"master": 1, "worker": 2_000})
+    assert tell(many, "worker", 7).env["WORKER_ADDRS"].startswith("trees-worker-0.trees,")
+    more = Gang("trees", "ml", "xgboost", {"master": 1, "worker": 9_000})
+    assert "WORKER_ADDRS" not in tell(more, "worker", 7).env

@@ -116,6 +116,7 @@ def command(
     from webhook.cli.yaml_out import yaml_documents
 
     plans = read_plans(filenames, namespace, cluster_domain)
+    noting.tell(str(each) for planned in plans for each in planned.warnings)
     nodes = read_nodes(nodes_file) if nodes_file else None
     judge = _judge(policies, namespaces_file, plans, nodes)
     shown = [(planned, previewed.groups(planned.plan, judge)) for planned in plans]

@@ -11,12 +11,14 @@ from webhook.cli.decisions import steps
 from webhook.errors import InvalidDocuments, InvalidRun, UnreadableInput
 from webhook.run import source
 from webhook.run.plan import Plan, plan
+from webhook.run.template_faults import faults, written_faults
 from webhook.server.folder import read_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from webhook.pod_schema.fields import Fault
     from webhook.policy.findings import Finding
     from webhook.run.model import Run
 
@@ -31,6 +33,7 @@ class Planned:
 
     place: str
     plan: Plan
+    warnings: tuple[Finding, ...] = ()
 
 
 def read_plans(paths: Sequence[Path], namespace: str, cluster_domain: str) -> list[Planned]:
@@ -53,11 +56,17 @@ def read_plans(paths: Sequence[Path], namespace: str, cluster_domain: str) -> li
         try:
             planned = plan(_placed(document.model, namespace), cluster_domain=cluster_domain)
         except InvalidRun as error:
-            findings += _findings(document, error)
+            wrong = [*_findings(document, error)]
+            told = {each.path for each in wrong}
+            more = _faults(document, written_faults(document.model))
+            findings += wrong + [each for each in more if each.path not in told]
         else:
             line, column = document.locate(())
-            found.append(Planned(f"{document.file}:{line}:{column}", planned))
-    if findings:
+            said = [*_faults(document, faults(planned))]
+            findings += [each for each in said if each.severity == "error"]
+            warnings = tuple(each for each in said if each.severity == "warning")
+            found.append(Planned(f"{document.file}:{line}:{column}", planned, warnings))
+    if any(each.severity == "error" for each in findings):
         raise InvalidDocuments(sorted(findings))
     return found
 
@@ -86,3 +95,8 @@ def _findings(document: source.Document, error: InvalidRun) -> Iterator[Finding]
     for problem in error.problems:
         path, _, what = problem.partition(": ")
         yield document.finding(tuple(steps(path)), what)
+
+
+def _faults(document: source.Document, found: Iterable[Fault]) -> Iterator[Finding]:
+    for each in found:
+        yield document.finding(each.path, each.message, each.severity, at_key=each.at_key)

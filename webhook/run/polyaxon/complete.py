@@ -19,12 +19,14 @@ from webhook.run.plan import plan
 from webhook.run.polyaxon.draft import given, items, settled, source, within
 from webhook.run.polyaxon.item import Item
 from webhook.run.polyaxon.naming import file_name, run_name
+from webhook.run.template_faults import faults, written_faults
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pydantic_core import ErrorDetails
 
+    from webhook.pod_schema.fields import Fault
     from webhook.policy.findings import Path
     from webhook.run.polyaxon.draft import Draft
     from webhook.run.polyaxon.made import Made
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 _KEY: Final = "[key]"
 _RENAMED: Final = "is no name of Kubernetes'; the Run is called {name}: --name gives it another"
 _REPLICAS: Final = ("spec", "replicas")
+# How a template of Polyaxon's begins.
+_LEFT_AS_IT_IS: Final = "{{"
 _STEP: Final = re.compile(r"\.?([A-Za-z_]\w*)|\[([^\]]*)\]")
 # Annotations of the Run that tools show: k8s.io/docs/reference/labels-annotations-taints.
 _DESCRIPTION: Final = "kubernetes.io/description"
@@ -65,16 +69,20 @@ def complete(made: Made, document: Item, name: str, notes: Notes) -> Complete | 
     refused = _Refused(draft, made, document, notes)
     try:
         run = Run.model_validate(settled_document, by_alias=True, by_name=False)
-        plan(run)
     except ValidationError as error:
         for line in error.errors(include_url=False):
             refused.line(line)
         return None
+    try:
+        found = faults(plan(run))
     except InvalidRun as error:
         for problem in error.problems:
             refused.problem(problem)
-        return None
-    return Complete(settled_document, run)
+        told = {finding.path for finding in notes.errors}
+        found = [each for each in written_faults(run) if refused.where(each.path) not in told]
+    for fault in found:
+        refused.fault(fault)
+    return None if notes.errors else Complete(settled_document, run)
 
 
 def _metadata(made: Made, document: Item, name: str, notes: Notes) -> dict[str, Draft]:
@@ -130,6 +138,21 @@ class _Refused:
             message,
         )
 
+    def where(self, path: Path) -> str:
+        """The path in the file that a path of the Run comes from; empty if there is none."""
+        found = source(self.draft, path)
+        return path_text((*found[0].origin.path, *found[1])) if found else ""
+
+    def fault(self, fault: Fault) -> None:
+        """What the pod schema says; nothing about a template of Polyaxon's that was left there."""
+        found = source(self.draft, fault.path)
+        if found is not None and _LEFT_AS_IT_IS in found[0].written:
+            return
+        if fault.severity == "error":
+            self.say(fault.path, fault.message, key=fault.at_key)
+        elif found is not None:
+            self.notes.warning(found[0], fault.message)
+
     def say(self, path: Path, message: str, *, key: bool = False) -> None:
         """An error at the item that the path of the Run comes from, or at what is nearest to it."""
         found = source(self.draft, path)
@@ -139,5 +162,5 @@ class _Refused:
         elif path[:2] == _REPLICAS and len(path) <= len(_REPLICAS) + 1 and self.made.replicas:
             self.notes.error(self.made.replicas, message)
         else:
-            near = within(self.draft, path) or self.document
+            near = within(self.draft, path) or self.made.replicas or self.document
             self.notes.error(near, f"in the Run, {path_text(path)}: {message}")

@@ -27,6 +27,11 @@ OPERATION: Final = "operation"
 COMPONENT: Final = "component"
 # Fields that tell an operation that does not say its kind.
 _OF_OPERATIONS: Final = ("component", "hubRef", "pathRef", "urlRef", "dagRef", "runPatch")
+_OPERATIONS: Final = "operations"
+_SEVERAL: Final = (
+    "holds several operations, and a Run is made of one; give each a file of its own, of kind "
+    "operation"
+)
 _VERSION: Final = "want 1, the version of the old schema; a component or an operation has 1.1"
 
 
@@ -104,6 +109,8 @@ def _file(item: Item, found: Documents, notes: Notes) -> None:
         found.old.append(item)
     elif kind in REFUSED and kind_of is not None:
         notes.error(kind_of, f"is {kind}: {REFUSED[kind]}")
+    elif isinstance(item.entries.get(_OPERATIONS, item).value, tuple):
+        notes.error(item.entries[_OPERATIONS], _SEVERAL, key=True)
     else:
         known = (*KINDS, COMPONENT, OPERATION)
         hint = guess(kind, known)

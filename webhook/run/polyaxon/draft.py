@@ -67,12 +67,12 @@ def source(draft: Draft, path: Path) -> tuple[Item, Path] | None:
 def within(draft: Draft, path: Path) -> Item | None:
     """The first item of the file that is at or below a path of the Run, or of what is there of it.
 
-    The whole Run does not count.
+    The whole Run does not count, nor do its metadata and its spec: what they lack stands nowhere.
     """
     best: Item | None = None
-    for step in path:
+    for depth, step in enumerate(path):
         draft = _child(draft, step)
-        best = next(items(draft), None) or best
+        best = (next(items(draft), None) if depth else None) or best
     return best
 
 

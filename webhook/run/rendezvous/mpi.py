@@ -7,7 +7,11 @@ gets a configuration by which it finds its key and asks nothing, where mpi-opera
 their own. It is a file, for PRRTE hands ssh's arguments on to its daemons only as far as the first
 `=` (seen in 5.0.11). Tried with Open MPI 5.0.11 and 4.1.8, MPICH 5.0.2 and OpenSSH's `ssh -G`.
 
-Only the launcher gets variables. A worker is told a command, sshd, for a template without one.
+Only the launcher gets MPI's variables. A worker is told a command, sshd, for a template without
+one. `K_MPI_JOB_ROLE` tells both which they are. A launcher that computes nothing gets NVIDIA's
+variables empty: an image that sets them to all GPUs of the node would have them without asking.
+
+`discover_hosts.sh` prints the hosts whose pods are there, for elastic Horovod.
 """
 
 from __future__ import annotations
@@ -25,8 +29,17 @@ if TYPE_CHECKING:
 
 HOSTFILE: Final = "hostfile"
 SSH_CONFIG: Final = "ssh_config"
+DISCOVER: Final = "discover_hosts.sh"
 _PATH: Final = f"{FILES}/{HOSTFILE}"
 _SSH: Final = f"-F {FILES}/{SSH_CONFIG}"
+# The run's Service publishes an address as soon as a pod is there, and none before.
+_DISCOVER: Final = (
+    "#!/bin/sh\n"
+    f"sed 's/[ :].*//' {_PATH} | while read -r host; do\n"
+    '  if getent hosts "$host" > /dev/null; then echo "$host"; fi\n'
+    "done\n"
+)
+_NO_DEVICES: Final = dict.fromkeys(("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"), "")
 # A ConfigMap holds no more (MaxSecretSize in Kubernetes' core/v1 types).
 LIMIT: Final = 1024 * 1024
 # What mpi-operator assumes as well; the search domain must be written out.
@@ -40,14 +53,17 @@ class _Host(NamedTuple):
 
 
 def tell(gang: Gang, role: str, index: int) -> Told:  # noqa: ARG001  workers are alike
-    """The launcher: the hostfile and how to use ssh. A worker: sshd."""
+    """The launcher: the hostfile and how to use ssh. A worker: sshd. Both: their role."""
     own, hosts = gang.settings(Mpi), gang.once(_hosts)
     if not hosts:
         return Told()
+    which = {"K_MPI_JOB_ROLE": role}
     if role == "worker":
-        return Told(command=_sshd(own))
+        return Told(which, _sshd(own))
     each = {host.slots for host in hosts}
-    return Told(_VARIABLES[own.implementation](each.pop() if len(each) == 1 else None))
+    env = _VARIABLES[own.implementation](each.pop() if len(each) == 1 else None)
+    computes = own.launcher_as_worker or any(gang.gpus("launcher"))
+    return Told(which | env | ({} if computes else _NO_DEVICES))
 
 
 def share(gang: Gang) -> Shared:
@@ -72,7 +88,7 @@ def share(gang: Gang) -> Shared:
     by_name = own.implementation != "OpenMPI"
     domain = f"{gang.run}.{gang.namespace}.svc.{gang.cluster_domain or CLUSTER_DOMAIN}"
     return Shared(
-        {HOSTFILE: text, SSH_CONFIG: _ssh_config(own)},
+        {HOSTFILE: text, SSH_CONFIG: _ssh_config(own), DISCOVER: _DISCOVER},
         own.ssh_auth_mount_path,
         (domain,) if by_name else (),
     )

@@ -6,6 +6,8 @@ types there are; that a task has to be listed in the cluster that it is told; th
 chief is, and that worker 0 leads where none is), and in Kubeflow's training operator 1.8.1
 (`pkg/controller.v1/tensorflow`: port 2222, and no TF_CONFIG for a single replica).
 
+`environment` is for programs of TensorFlow before 1.4, whose default is a cluster of one machine.
+
 The evaluator stands beside the cluster that trains: it is listed in its own TF_CONFIG alone. In
 all the others the cluster is the same, byte for byte.
 """
@@ -60,7 +62,8 @@ def task_type(gang: Gang, role: str) -> str:
 
 
 def _text(cluster: str, kind: str, index: int) -> str:
-    return f'{{"cluster":{cluster},"task":{{"index":{index},"type":"{kind}"}}}}'
+    task = f'{{"index":{index},"type":"{kind}"}}'
+    return f'{{"cluster":{cluster},"environment":"cloud","task":{task}}}'
 
 
 def _clusters(gang: Gang) -> _Clusters:

@@ -6,30 +6,47 @@ names in capitals as arguments of `xgboost.collective.CommunicatorContext`
 id settles its rank), its older rabit from the environment. Together with `DMLC_NUM_WORKER` they are
 what Kubeflow's Trainer 2.2.0 sets (`pkg/runtime/framework/plugins/xgboost`); the others are those
 of its training operator 1.8.1 (`pkg/controller.v1/xgboost`). Tried with XGBoost 3.2.0.
+
+`WORKER_ADDRS` and `WORKER_PORT` are there for programs of LightGBM, which make their list of
+machines of them and the master's.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from webhook.run.gang import Told
 
 if TYPE_CHECKING:
     from webhook.run.gang import Gang
 
+# Linux takes no argument or variable of 128 KiB (MAX_ARG_STRLEN); a quarter is left to spare.
+LIMIT: Final = 96 * 1024
+
 
 def tell(gang: Gang, role: str, index: int) -> Told:
     """The tracker's address, the number of workers (the master is one), and this one's rank."""
     port, size, rank = str(gang.port), str(gang.size), str(gang.rank(role, index))
-    return Told(
-        {
-            "DMLC_TRACKER_URI": gang.leader,
-            "DMLC_TRACKER_PORT": port,
-            "DMLC_TASK_ID": rank,
-            "DMLC_NUM_WORKER": size,
-            "MASTER_ADDR": gang.leader,
-            "MASTER_PORT": port,
-            "WORLD_SIZE": size,
-            "RANK": rank,
-        }
-    )
+    env = {
+        "DMLC_TRACKER_URI": gang.leader,
+        "DMLC_TRACKER_PORT": port,
+        "DMLC_TASK_ID": rank,
+        "DMLC_NUM_WORKER": size,
+        "MASTER_ADDR": gang.leader,
+        "MASTER_PORT": port,
+        "WORLD_SIZE": size,
+        "RANK": rank,
+    }
+    if addresses := gang.once(_worker_addresses):
+        env |= {"WORKER_ADDRS": addresses, "WORKER_PORT": port}
+    return Told(env)
+
+
+def _worker_addresses(gang: Gang) -> str:
+    """The workers' addresses; none where they would be too long, for XGBoost needs none."""
+    count = gang.counts.get("worker", 0)
+    for host in (gang.host, gang.short_host):
+        text = ",".join(host("worker", index) for index in range(count))
+        if len(text) <= LIMIT:
+            return text
+    return ""

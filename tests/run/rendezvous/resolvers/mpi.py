@@ -20,7 +20,7 @@ MPICH = ("HYDRA_HOST_FILE", "HYDRA_LAUNCHER_EXTRA_ARGS")
 
 def resolve(env: Env, files: Mapping[str, str]) -> View | None:
     """The hosts that mpirun starts processes on; None where it would start them here alone."""
-    if not env:
+    if not set(env) - {"K_MPI_JOB_ROLE"}:
         return None
     read = [pair for pair in (OPEN_MPI, OPEN_MPI_5, INTEL, MPICH) if pair[0] in env]
     assert read in ([OPEN_MPI, OPEN_MPI_5], [INTEL], [MPICH])

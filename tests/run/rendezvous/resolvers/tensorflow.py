@@ -30,7 +30,9 @@ def resolve(env: Env, _files: Mapping[str, str]) -> View | None:
     assert 0 <= index < len(cluster[kind])
     evaluators = cluster.pop("evaluator", [])
     assert bool(evaluators) == (kind == "evaluator"), "it is in its own TF_CONFIG alone"
-    assert list(config) == ["cluster", "task"]
+    assert list(config) == ["cluster", "environment", "task"]
+    # That of TensorFlow before 1.4, for which anything else is one machine.
+    assert config["environment"] == "cloud"
     listed = [*evaluators, *(each for some in cluster.values() for each in some)]
     hosts = [address(each)[0] for each in listed]
     assert len(set(hosts)) == len(hosts)

@@ -35,10 +35,15 @@ _LEFT_OUT: Final = {
     "autoscaler_options": _SCALING,
     "metadata": "KubeRay's submission has it; here there is none",
     "ray_version": "the image has the version that it has",
-    "runtime_env": "the image is the environment; build one with all that is needed",
 }
+_NO_PROGRAM: Final = (
+    "nothing is submitted here, so nothing has it; the image is the environment: build one with "
+    "all that is needed"
+)
 _TUNER: Final = "Fairlead tunes nothing; a run of MXNet has a scheduler, servers and workers"
 _REFUSED: Final = dict.fromkeys(("tuner", "tuner_tracker", "tuner_server"), _TUNER)
+# Ray's and Dask's operators run the program once.
+_NOT_AGAIN: Final = "Never"
 _ALWAYS: Final = "a replica that has ended well is not started again; it is OnFailure here"
 _GROUPS: Final = (
     "a Run has one role worker; make the groups one, or write a Run for each: there are {names}"
@@ -104,10 +109,13 @@ def _roles(section: Section, runtime: Runtime, shared: Given) -> dict[str, _Role
             roles["worker"] = role
     entrypoint = section.given("entrypoint") if runtime.framework == "ray" else None
     text = want_text(entrypoint, notes) if entrypoint is not None else None
-    if text is not None and ray.HEAD in roles and roles[ray.HEAD].pod.main:
+    if text is None:
+        section.leave({"runtime_env": _NO_PROGRAM})
+    elif entrypoint is not None and ray.HEAD in roles and roles[ray.HEAD].pod.main:
         head = roles[ray.HEAD].pod
-        submitter = ray.driver(head.main, text)
-        roles[ray.DRIVER] = _Role(Pod(submitter, head.around, [], environment=head.environment))
+        submitter = ray.driver(head.main, text, section.given("runtime_env"), notes)
+        pod_of = Pod(submitter, head.around, [], environment=head.environment)
+        roles[ray.DRIVER] = _Role(pod_of, restart_policy=entrypoint.saying(_NOT_AGAIN))
     return roles
 
 
@@ -127,6 +135,8 @@ def _role(item: Item, name: str, runtime: Runtime, shared: Given, notes: Notes) 
     if policy is not None and policy.written == "Always":
         notes.warning(policy, _ALWAYS, key=False)
         policy = policy.saying("OnFailure")
+    if policy is None and name == ray.DRIVER:
+        policy = item.saying(_NOT_AGAIN)
     if count == 0:
         return None
     numbered = None if count_of is None or count is None else count_of.holding(count)

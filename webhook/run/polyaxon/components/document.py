@@ -85,7 +85,7 @@ def made(document: Item, wanted: Wanted, overrides: Mapping[str, Item], notes: N
     else:
         result.spec |= service(body, given) if runtime.kind == SERVICE else job(body, given)
     body.close()
-    result.spec |= termination(end, clean, runtime, notes)
+    result.spec |= termination(end, clean, runtime, run, notes)
     return result
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.run.polyaxon.placement import ALL, placement
 from webhook.run.polyaxon.section import Section
-from webhook.run.polyaxon.values import want_list, want_one_of, want_text
+from webhook.run.polyaxon.values import camel, want_list, want_one_of, want_text
 
 if TYPE_CHECKING:
     from webhook.run.polyaxon.draft import Draft
@@ -16,10 +16,8 @@ if TYPE_CHECKING:
 # By their names in a pod's spec.
 _POD: Final = {
     "serviceAccountName": "service_account_name",
-    "hostAliases": "host_aliases",
     "hostNetwork": "host_network",
     "dnsPolicy": "dns_policy",
-    "dnsConfig": "dns_config",
 }
 _PRIORITY: Final = "a number alone is refused by the API server; give priorityClassName"
 _RESTARTS: Final = ("Always", "OnFailure", "Never", "ExitCode")
@@ -42,6 +40,10 @@ def environment(item: Item | None, notes: Notes) -> Environment:
     pod: dict[str, Draft] = {
         name: value for name, field in _POD.items() if (value := section.given(field)) is not None
     }
+    if (aliases := section.given("host_aliases")) is not None:
+        pod["hostAliases"] = list(map(camel, want_list(aliases, notes)))
+    if (dns := section.given("dns_config")) is not None:
+        pod["dnsConfig"] = camel(dns)
     # Not what pydantic makes of host_pid.
     host_pid = section.given("hostPID") or section.given("host_pid")
     if host_pid is not None:

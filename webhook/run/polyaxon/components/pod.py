@@ -11,7 +11,7 @@ from webhook.run.polyaxon.components.environment import Environment, environment
 from webhook.run.polyaxon.draft import given
 from webhook.run.polyaxon.item import Item, written
 from webhook.run.polyaxon.pod_order import ordered
-from webhook.run.polyaxon.values import want_list, want_mapping
+from webhook.run.polyaxon.values import camel, want_list, want_mapping
 
 if TYPE_CHECKING:
     from webhook.run.polyaxon.draft import Draft
@@ -75,7 +75,8 @@ def pod(section: Section, shared: Given) -> Pod:
         container(item, notes, name=f"sidecar-{position}")
         for position, item in enumerate(_listed(section, "sidecars"))
     ]
-    volumes: list[Draft] = [*_listed(section, "volumes")]
+    # Polyaxon makes Kubernetes' objects of them, and takes their fields in snake case too.
+    volumes: list[Draft] = [*map(camel, _listed(section, "volumes"))]
     if shared.shared_memory and main:
         _share_memory(main, volumes)
     return Pod(
@@ -119,6 +120,9 @@ def _listed(section: Section, name: str) -> tuple[Item, ...]:
 def _share_memory(main: dict[str, Draft], volumes: list[Draft]) -> None:
     """Mounts a volume at /dev/shm, unless the container has one there itself."""
     own = main.get("volumeMounts")
+    if isinstance(own, Item) and not isinstance(own.value, tuple):
+        # Not a list, as the pod schema will say.
+        return
     mounts = own.elements if isinstance(own, Item) else ()
     paths = [written(mount, "mountPath") for mount in mounts]
     names = [written(volume, "name") for volume in volumes if isinstance(volume, Item)]

@@ -6,12 +6,17 @@ flags; `job.go`: the entrypoint is submitted to the head's dashboard).
 
 from __future__ import annotations
 
+import json
 import shlex
 from typing import TYPE_CHECKING, Final
 
+from webhook.run.polyaxon.item import plain
+from webhook.run.polyaxon.placement import texts
 from webhook.run.polyaxon.values import want_mapping, want_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from webhook.run.polyaxon.draft import Draft
     from webhook.run.polyaxon.item import Item
     from webhook.run.polyaxon.notes import Notes
@@ -27,6 +32,7 @@ _START: Final = {
 _OURS: Final = frozenset({"port", "address", "dashboard-host", "block", "head"})
 # The driver is told where the dashboard is: RAY_API_SERVER_ADDRESS.
 _WAIT: Final = "until ray job list >/dev/null 2>&1; do sleep 2; done"
+_VARIABLES: Final = "env_vars"
 _KEPT: Final = ("name", "image", "imagePullPolicy", "volumeMounts")
 
 
@@ -43,9 +49,26 @@ def start(role: str, main: dict[str, Draft], params: Item | None, notes: Notes) 
     main["args"] = [" ".join([f"exec {_START[role]}", *flags, "--block"])]
 
 
-def driver(head: dict[str, Draft], entrypoint: str) -> dict[str, Draft]:
-    """The main container of the replica that submits the program, and ends with it."""
+def driver(
+    head: dict[str, Draft], entrypoint: str, runtime_env: Item | None, notes: Notes
+) -> dict[str, Draft]:
+    """The main container of the replica that submits the program, and ends with it.
+
+    runtime_env: what Ray sets up for the program, its variables among it, as KubeRay submits it.
+    """
     container: dict[str, Draft] = {name: head[name] for name in _KEPT if name in head}
     container["command"] = list(_SHELL)
-    container["args"] = [f"{_WAIT}; exec ray job submit -- {entrypoint}"]
+    flag = ""
+    if runtime_env is not None and (fields := want_mapping(runtime_env, notes)):
+        flag = f" --runtime-env-json {shlex.quote(_as_json(fields, notes))}"
+    container["args"] = [f"{_WAIT}; exec ray job submit{flag} -- {entrypoint}"]
     return container
+
+
+def _as_json(runtime_env: Mapping[str, Item], notes: Notes) -> str:
+    """With variables as text, as Ray wants them, and what readers of YAML dispute as written."""
+    values = {
+        name: plain(texts(item, notes) if name == _VARIABLES else item)
+        for name, item in runtime_env.items()
+    }
+    return json.dumps(values, ensure_ascii=False, default=lambda disputed: disputed.text)

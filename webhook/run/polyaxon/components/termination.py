@@ -1,8 +1,10 @@
 """The termination section of a component, as a Run has it.
 
 Read in polyaxon 2.18 (`_flow/termination`, `_k8s/custom_resources/setter.py`) and the operator
-(`controllers/utils/constant.go`, `internal/controller/job/cleanup.go`): a job is not retried unless
-maxRetries says so, and without a ttl all is deleted at once when it is done.
+(`controllers/utils/constant.go`, `controllers/managers`, `internal/controller/job/cleanup.go`): a
+job, and every kind of Kubeflow's, is not retried unless maxRetries says so, and without a ttl all
+is deleted at once when it is done. Ray and Dask get no limit at all: their own operators replace
+workers that fail, and not the program.
 """
 
 from __future__ import annotations
@@ -24,21 +26,29 @@ _POLICY: Final = (
     "against backoffLimit"
 )
 _DEPLOYED: Final = "a Deployment's pod is started again however often it ends"
+_UNLIMITED: Final = ("ray", "dask")
+_NO_LIMIT: Final = (
+    "there a worker is replaced however often it fails; here backoffLimit counts its failures, and "
+    "is 3 unless termination.maxRetries says otherwise"
+)
 _CLEAN: Final = ("All", "Running", "None")
 
 
 def termination(
-    item: Item | None, clean: Item | None, runtime: Runtime, notes: Notes
+    item: Item | None, clean: Item | None, runtime: Runtime, run: Item, notes: Notes
 ) -> dict[str, Draft]:
-    """Fields of a Run's spec. `clean` is the runtime's cleanPodPolicy."""
+    """Fields of a Run's spec. `clean` is the cleanPodPolicy of the runtime, which is in `run`."""
     serving = runtime.kind == "service"
+    limited = runtime.framework not in _UNLIMITED
     result: dict[str, Draft] = {}
-    if not runtime.framework and not serving:
+    if limited and not serving:
         result["backoffLimit"] = 0
     if not serving:
         result["cleanPodPolicy"] = "All"
     if item is not None:
         _read(Section(item, notes, camel=True), result, serving=serving)
+    if not limited and "backoffLimit" not in result:
+        notes.warning(run.entries["kind"], _NO_LIMIT, key=False)
     if clean is not None:
         word = want_one_of(clean.saying(clean.written.capitalize()), notes, _CLEAN)
         result["cleanPodPolicy"] = None if word is None else clean.saying(word)

@@ -1,0 +1,191 @@
+"""Pod templates that are wrong in one field each, for tests of the pod schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Json = dict[str, Any]
+
+
+def template(*, labels: Json | None = None, **spec: Any) -> Json:
+    """A template whose container is `main`, with more fields of its spec."""
+    found: Json = {"spec": {"containers": [{"name": "main", "image": "i"}], **spec}}
+    return found if labels is None else {"metadata": {"labels": labels}, **found}
+
+
+def in_main(**fields: Any) -> Json:
+    """A template whose only container has these fields."""
+    return template(containers=[{"name": "main", "image": "i", **fields}])
+
+
+def asking(requests: Json, limits: Json | None = None) -> Json:
+    """A template whose container asks for this."""
+    sides = {"requests": requests} if limits is None else {"requests": requests, "limits": limits}
+    return in_main(resources=sides)
+
+
+def mounting(*names: str, volumes: tuple[str, ...] = ()) -> Json:
+    """A template whose container mounts volumes of these names."""
+    mounts = [{"name": name, "mountPath": f"/{number}"} for number, name in enumerate(names)]
+    given = [{"name": name, "emptyDir": {}} for name in volumes]
+    return template(
+        containers=[{"name": "main", "image": "i", "volumeMounts": mounts}], volumes=given
+    )
+
+
+# The template, where it is wrong, and what the message has to mention.
+UNKNOWN: list[tuple[Json, str, tuple[str, ...]]] = [
+    (template(nodeSelectors={"a": "b"}), "spec.nodeSelectors", ("'nodeSelector'",)),
+    (template(toleration=[]), "spec.toleration", ("'tolerations'",)),
+    (template(node_selector={}), "spec.node_selector", ("'nodeSelector'",)),
+    (
+        in_main(imagepullPolicy="Always"),
+        "spec.containers[0].imagepullPolicy",
+        ("'imagePullPolicy'",),
+    ),
+    (in_main(volumemounts=[]), "spec.containers[0].volumemounts", ("'volumeMounts'",)),
+    (in_main(resources={"limit": {}}), "spec.containers[0].resources.limit", ("'limits'",)),
+    (
+        in_main(ports=[{"container_port": 80}]),
+        "spec.containers[0].ports[0].container_port",
+        ("'containerPort'",),
+    ),
+    (
+        template(tolerations=[{"key": "a", "operater": "Exists"}]),
+        "spec.tolerations[0].operater",
+        ("'operator'",),
+    ),
+]
+MISTYPED: list[tuple[Json, str, tuple[str, ...]]] = [
+    (template(labels={"a": 1}), "metadata.labels.a", ("a string", "1", "quotes")),
+    (template(hostNetwork="true"), "spec.hostNetwork", ("true or false", "'true'")),
+    (template(volumes={"a": {}}), "spec.volumes", ("a list", "a mapping")),
+    (template(nodeSelector=["a"]), "spec.nodeSelector", ("a mapping", "a list")),
+    (
+        in_main(env=[{"name": "A", "value": 5}]),
+        "spec.containers[0].env[0].value",
+        ("a string", "5"),
+    ),
+    (
+        in_main(imagePullPolicy="always"),
+        "spec.containers[0].imagePullPolicy",
+        ("'always'", "IfNotPresent", "mean 'Always'"),
+    ),
+    (in_main(command="python"), "spec.containers[0].command", ("a list", "'python'")),
+    (
+        in_main(ports=[{"containerPort": "80"}]),
+        "spec.containers[0].ports[0].containerPort",
+        ("a whole number", "'80'"),
+    ),
+    (
+        asking({"memory": "1 Gi"}),
+        "spec.containers[0].resources.requests.memory",
+        ("'1 Gi'", "quantity"),
+    ),
+]
+MISSING: list[tuple[Json, str, tuple[str, ...]]] = [
+    ({"spec": {"nodeSelector": {}}}, "spec.containers", ("required",)),
+    (
+        in_main(ports=[{"name": "a"}]),
+        "spec.containers[0].ports[0].containerPort",
+        ("required",),
+    ),
+    (in_main(env=[{"value": "a"}]), "spec.containers[0].env[0].name", ("required",)),
+]
+AGAINST_RULES: list[tuple[Json, str, tuple[str, ...]]] = [
+    (
+        asking({"cpu": 2}, {"cpu": "1500m"}),
+        "spec.containers[0].resources.requests.cpu",
+        ("2", "1500m", "limits.cpu"),
+    ),
+    (
+        asking({"nvidia.com/gpu": 1}),
+        "spec.containers[0].resources.requests[nvidia.com/gpu]",
+        ("limits.nvidia.com/gpu",),
+    ),
+    (
+        asking({"nvidia.com/gpu": 1}, {"nvidia.com/gpu": 2}),
+        "spec.containers[0].resources.requests[nvidia.com/gpu]",
+        ("1", "2", "same"),
+    ),
+    (asking({"cpu": "-1"}), "spec.containers[0].resources.requests.cpu", ("-1",)),
+    (
+        mounting("dats", volumes=("data",)),
+        "spec.containers[0].volumeMounts[0].name",
+        ("'dats'", "'data'"),
+    ),
+    (mounting("data"), "spec.containers[0].volumeMounts[0].name", ("'data'", "none")),
+    (mounting("my_vol", volumes=("my_vol",)), "spec.volumes[0].name", ("'my_vol'", "63")),
+    (mounting(volumes=("a", "a")), "spec.volumes[1].name", ("'a'", "volumes[0]")),
+    (
+        template(volumes=[{"name": "a", "emptyDir": {}, "hostPath": {"path": "/"}}]),
+        "spec.volumes[0].hostPath",
+        ("emptyDir", "hostPath"),
+    ),
+    (
+        template(containers=[{"name": "my_c", "image": "i"}]),
+        "spec.containers[0].name",
+        ("'my_c'",),
+    ),
+    (
+        template(initContainers=[{"name": "main", "image": "i"}]),
+        "spec.containers[0].name",
+        ("'main'", "initContainers[0]"),
+    ),
+    (in_main(ports=[{"containerPort": 0}]), "spec.containers[0].ports[0].containerPort", ("0",)),
+    (
+        in_main(ports=[{"containerPort": 80, "name": "my_port"}]),
+        "spec.containers[0].ports[0].name",
+        ("'my_port'", "15"),
+    ),
+    (
+        in_main(ports=[{"containerPort": 80, "name": "a"}, {"containerPort": 81, "name": "a"}]),
+        "spec.containers[0].ports[1].name",
+        ("'a'", "ports[0]"),
+    ),
+    (
+        in_main(
+            env=[
+                {
+                    "name": "A",
+                    "value": "a",
+                    "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}},
+                }
+            ]
+        ),
+        "spec.containers[0].env[0].valueFrom",
+        ("value",),
+    ),
+]
+WRONG = (*UNKNOWN, *MISTYPED, *MISSING, *AGAINST_RULES)
+EVERYTHING: Json = template(
+    labels={"a": "1"},
+    nodeSelector={"a": "b"},
+    hostNetwork=True,
+    terminationGracePeriodSeconds=30,
+    tolerations=[{"key": "a", "operator": "Exists", "tolerationSeconds": None}],
+    initContainers=[{"name": "first", "image": "i", "restartPolicy": "Always"}],
+    containers=[
+        {
+            "name": "main",
+            "image": "i",
+            "command": ["python"],
+            "env": [
+                {"name": "A", "value": ""},
+                {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+            ],
+            "ports": [{"containerPort": 80, "hostPort": 80, "name": "http"}],
+            "livenessProbe": {"httpGet": {"port": "http", "path": "/"}},
+            "readinessProbe": {"tcpSocket": {"port": 80}},
+            "resources": {
+                "requests": {"cpu": 0.5, "memory": "1Gi", "nvidia.com/gpu": 1},
+                "limits": {"memory": "1Gi", "nvidia.com/gpu": "1"},
+            },
+            "volumeMounts": [
+                {"name": "data", "mountPath": "/data"},
+                {"name": "data", "mountPath": "/more", "subPath": "more"},
+            ],
+        }
+    ],
+    volumes=[{"name": "data", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}, {"name": "b"}],
+)

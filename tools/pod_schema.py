@@ -1,0 +1,83 @@
+"""Makes webhook/pod_schema/kubernetes.json from the OpenAPI document of a Kubernetes API server.
+
+    kubectl get --raw /openapi/v3/api/v1 | python -m tools.pod_schema
+
+The API server is one of the newest Kubernetes that Fairlead supports: `fairlead sandbox` has one.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+TARGET: Final = Path(__file__).parent.parent / "webhook" / "pod_schema" / "kubernetes.json"
+_ROOTS: Final = ("io.k8s.api.core.v1.Pod", "io.k8s.api.core.v1.PodTemplateSpec")
+# Types that are no mapping with fields, and types whose content nobody writes.
+_PLAIN: Final = {
+    "io.k8s.api.core.v1.PodStatus": "object",
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": "quantity",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1": "object",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.Time": "string",
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": "int-or-string",
+}
+
+Json = dict[str, Any]
+
+
+def compact(document: Json) -> Json:
+    """The types of pods and pod templates, as webhook.pod_schema.fields reads them."""
+    schemas: Json = document["components"]["schemas"]
+    types: dict[str, Json] = {}
+    left = list(_ROOTS)
+    while left:
+        name = left.pop()
+        if _short(name) in types:
+            continue
+        schema = schemas[name]
+        required = set(schema.get("required", ()))
+        fields = types[_short(name)] = {}
+        for field, of in sorted(schema["properties"].items()):
+            fields[f"{field}!" if field in required else field] = _kind(of, left)
+    found = {name.rpartition(".")[2] for name in schemas if _short(name) in types}
+    if len(found) != len(types):
+        raise ValueError("two types have the same short name")
+    version = document["info"]["version"].removeprefix("v")
+    return {"kubernetes": version, "types": dict(sorted(types.items()))}
+
+
+def text(compacted: Json) -> str:
+    """As it is stored: a line for each type, so that a diff shows what a release brought."""
+    types = ",\n".join(
+        f"{json.dumps(name)}: {json.dumps(fields)}" for name, fields in compacted["types"].items()
+    )
+    return f'{{"kubernetes": {json.dumps(compacted["kubernetes"])}, "types": {{\n{types}\n}}}}\n'
+
+
+def _kind(of: Json, left: list[str]) -> str:
+    """A type's name, "[]X" for a list, "{}X" for a mapping, "=a|b" for one of these words."""
+    if "allOf" in of:
+        (of,) = of["allOf"]
+    if "$ref" in of:
+        name = of["$ref"].rpartition("/")[2]
+        if name not in _PLAIN:
+            left.append(name)
+        return _PLAIN.get(name) or _short(name)
+    if "enum" in of:
+        return f"={'|'.join(sorted(of['enum']))}"
+    match of["type"]:
+        case "array":
+            return f"[]{_kind(of['items'], left)}"
+        case "object" if "additionalProperties" in of:
+            return f"{{}}{_kind(of['additionalProperties'], left)}"
+    plain: str = of["type"]
+    return plain
+
+
+def _short(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+if __name__ == "__main__":
+    TARGET.write_text(text(compact(json.load(sys.stdin))))
