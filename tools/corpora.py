@@ -1,0 +1,153 @@
+"""Every command over other projects' files: no traceback, nothing silent, no second thoughts.
+
+    python -m tools.corpora FOLDER ... --policies policies/defaults-by-kind
+
+FOLDERs are checkouts of whatever has manifests: Kubeflow's training operator and trainer, the MPI
+operator, JobSet, KubeRay, the Spark operator, Dask, MLRun, Polyaxon, Volcano, Argo. What they hold
+is read, and never kept. For each YAML or JSON file:
+
+- `check`, `mutate` and `explain` end without a traceback, and by an exit code other than 0 only
+  with words on stderr; `mutate` says something of a file, be it that no pod is in it;
+- what `mutate -o yaml` prints is unchanged when it is mutated again;
+- a Polyaxonfile becomes a Run or an error by `run convert`, and that Run passes `run preview`.
+
+Prints a line for each fault and a table of counts; exit code 1 if there was one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import tempfile
+import traceback
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from click.testing import CliRunner
+
+from webhook.cli import fairlead
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_SUFFIXES: Final = (".yaml", ".yml", ".json")
+# What is larger was made by a program, such as a definition of a custom resource.
+_LONGEST: Final = 200_000
+_MANIFEST: Final = re.compile(rb"^\s*\"?(apiVersion|kind)\"?\s*:", re.MULTILINE)
+_POLYAXON: Final = re.compile(rb"^(version:\s*[0-9]|kind:\s*(component|operation)\b)", re.MULTILINE)
+_TEMPLATED: Final = b"{{"
+
+
+class Ended(NamedTuple):
+    """How a command ended: its exit code, what it printed, and its traceback if it had one."""
+
+    code: int
+    out: str
+    err: str
+    traceback: str
+
+
+def call(*arguments: str) -> Ended:
+    """`fairlead ARGUMENTS`, in this process."""
+    result = CliRunner().invoke(fairlead, list(arguments))
+    trace = ""
+    if result.exception and not isinstance(result.exception, SystemExit):
+        from webhook.errors import FairleadError
+
+        # `main` tells these, and ends with 1.
+        if isinstance(result.exception, FairleadError):
+            return Ended(1, result.stdout, str(result.exception), "")
+        trace = "".join(traceback.format_exception(result.exception))
+    return Ended(result.exit_code, result.stdout, result.stderr, trace)
+
+
+def faults(file: Path, policies: str, counts: Counter[str]) -> Iterator[str]:
+    """What is wrong with what the commands say of one file."""
+    text = file.read_bytes()
+    if _POLYAXON.search(text):
+        yield from _converted(file, policies, counts)
+    if not _MANIFEST.search(text) or len(text) > _LONGEST or _TEMPLATED in text:
+        return
+    given = ("-f", str(file), "--policies", policies)
+    for command in (["check", str(file)], ["explain", *given]):
+        yield from _of(command, call(*command), counts)
+    command = ["mutate", *given, "-o", "yaml"]
+    ended = call(*command)
+    yield from _of(command, ended, counts)
+    if ended.code == 0 and not ended.out.strip() and not ended.err.strip():
+        yield "mutate: exit code 0, and not a word"
+    if ended.out.strip() and not ended.traceback:
+        yield from _again(ended.out, policies, counts)
+
+
+def _again(out: str, policies: str, counts: Counter[str]) -> Iterator[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        printed = Path(folder) / "printed.yaml"
+        printed.write_text(out)
+        command = ["mutate", "-f", str(printed), "--policies", policies, "-o", "yaml"]
+        ended = call(*command)
+    counts["mutated again"] += 1
+    yield from _of(command, ended, counts)
+    if ended.out != out:
+        yield f"mutate: what it prints is changed when it is mutated again\n{ended.err[:500]}"
+
+
+def _converted(file: Path, policies: str, counts: Counter[str]) -> Iterator[str]:
+    command = ["run", "convert", "-f", str(file)]
+    ended = call(*command)
+    yield from _of(command, ended, counts)
+    if ended.code:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder) / "run.yaml"
+        run.write_text(ended.out)
+        command = ["run", "preview", "-f", str(run), "--policies", policies]
+        ended = call(*command)
+    yield from _of(command, ended, counts)
+    if ended.code:
+        yield f"run preview refuses what run convert printed: {ended.err[:500]}"
+
+
+def _of(command: Sequence[str], ended: Ended, counts: Counter[str]) -> Iterator[str]:
+    name = " ".join(command[:2]) if command[0] == "run" else command[0]
+    counts[f"{name}: exit code {ended.code}"] += 1
+    if ended.traceback:
+        yield f"{name}: a traceback\n{ended.traceback}"
+    elif ended.code and not (ended.err.strip() or ended.out.strip()):
+        yield f"{name}: exit code {ended.code}, and not a word"
+
+
+def files(folders: Sequence[Path]) -> Iterator[Path]:
+    """The YAML and JSON files below the folders, hidden ones left out."""
+    for folder in folders:
+        for file in sorted(folder.rglob("*")):
+            hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
+            if file.suffix.lower() in _SUFFIXES and file.is_file() and not hidden:
+                yield file
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Read the command line, and tell what was found."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
+    parser.add_argument("--policies", required=True, metavar="DIR")
+    given = parser.parse_args(arguments)
+    counts: Counter[str] = Counter()
+    found = 0
+    for file in files(given.folders):
+        counts["files"] += 1
+        for fault in faults(file, given.policies, counts):
+            found += 1
+            print(f"{file}: {fault}", flush=True)
+    for name, count in sorted(counts.items()):
+        print(f"{count:8} {name}")
+    print(f"{found} faults")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
