@@ -20,7 +20,10 @@ MATCH = "match: {namespaceSelector: {matchLabels: {test: audit-log}}}"
 POLICIES = policy_text(
     "tried", "enforcement: Audit", MATCH, "defaults: {nodeSelector: {pool: a}}"
 ) + policy_text(
-    "strict", "enforcement: Audit", MATCH, "requirements: {nodeSelector: {kubernetes.io/arch: amd64}}"
+    "strict",
+    "enforcement: Audit",
+    MATCH,
+    "requirements: {nodeSelector: {kubernetes.io/arch: amd64}}",
 )
 
 
