@@ -18,6 +18,7 @@ from webhook.placement.tolerations import (
     tolerates,
     untolerated,
     with_seconds,
+    within,
 )
 
 KEYS = (*strategies.TAINT_KEYS, "node.kubernetes.io/not-ready", "never-named")
@@ -121,3 +122,13 @@ def test_a_preference_keeps_no_pod_off_a_node() -> None:
     hard: Taint = {"key": "b", "effect": "NoExecute"}
     assert untolerated([soft, hard], []) == hard
     assert untolerated([soft], []) is None
+
+
+def test_a_toleration_is_within_a_broader_one_for_the_same_time() -> None:
+    """A longer time, or none, is another thing to whoever is evicted."""
+    broad: Toleration = {"operator": "Exists", "tolerationSeconds": 300}
+    narrow: Toleration = {"key": "a", "operator": "Exists", "tolerationSeconds": 300}
+    assert within(narrow, broad)
+    assert not within(broad, narrow)
+    assert not within({**narrow, "tolerationSeconds": 30}, broad)
+    assert not within(narrow, {"operator": "Exists"})

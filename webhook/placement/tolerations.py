@@ -81,9 +81,8 @@ def covers(broad: Toleration, narrow: Toleration) -> bool:
 
 
 def within(narrow: Toleration, broad: Toleration) -> bool:
-    """Whether `broad` admits every taint that `narrow` does, for at least as long."""
-    seconds, own = normal(broad).seconds, normal(narrow).seconds
-    return covers(broad, narrow) and (seconds is None or (own is not None and own <= seconds))
+    """Whether `broad` admits every taint that `narrow` does, for the same time."""
+    return covers(broad, narrow) and normal(broad).seconds == normal(narrow).seconds
 
 
 def overlaps(one: Toleration, other: Toleration) -> bool:
