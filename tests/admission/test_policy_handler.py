@@ -299,7 +299,9 @@ def test_warnings_come_with_the_answer_and_are_counted(wording: Wording) -> None
     response = world.post(review(wish())).response
     assert response["allowed"] is True
     (warning,) = response["warnings"]
-    mentions(warning, "fairlead: policy 'wish': spec.overrides.capacity[0].class:", "1 nodes")
+    mentions(
+        warning, "fairlead: policy 'wish': spec.overrides.capacity[0]:", "1 nodes", "class spot"
+    )
     wording(warning)
     assert world.counted("warned") == 1
 

@@ -172,3 +172,73 @@ def test_what_policies_mean_beside_each_other_is_told_at_its_place(
     mentions(warning, f"{path}:10:", "no pod")
     wording(warning, {tmp_path: "TMP"})
     assert files.run(path, "--strict").exit_code == 1
+
+
+ZONES = policy("one", "requirements: {nodeSelector: {zone: a}}") + policy(
+    "two", "requirements: {nodeSelector: {zone: b}}"
+)
+
+
+def test_a_set_that_rejects_every_pod_is_an_error(files: Files, wording: Wording) -> None:
+    """With what each policy requires, and exit code 1."""
+    path = files.write("zones.yaml", ZONES)
+    result = files.run(path)
+    assert result.exit_code == 1
+    mentions(result.stdout, "zones.yaml:9:44", "every run", "one requires 'a'", "two requires 'b'")
+    mentions(result.stdout, "1 error, no warnings")
+    wording(result.stdout.splitlines()[0], {files.folder: "DIR"})
+    (found,) = json.loads(files.run(path, "-o", "json").stdout)["findings"]
+    assert (found["kind"], found["severity"]) == ("every-pod-rejected", "error")
+
+
+@pytest.mark.parametrize(
+    "expressions",
+    [
+        "{key: lifecycle, operator: Lt, values: ['0']}",
+        "{key: a, operator: In, values: [a]}, {key: a, operator: NotIn, values: [a]}",
+    ],
+)
+def test_an_override_that_no_node_can_meet_is_an_error(
+    files: Files, wording: Wording, expressions: str
+) -> None:
+    """With its value; exit code 1."""
+    term = f"nodeSelectorTerms: [{{matchExpressions: [{expressions}]}}]"
+    required = f"requiredDuringSchedulingIgnoredDuringExecution: {{{term}}}"
+    text = policy("p-aff", f"overrides: {{affinity: {{nodeAffinity: {{{required}}}}}}}")
+    result = files.run(files.write("aff.yaml", text))
+    assert result.exit_code == 1
+    line = result.stdout.splitlines()[0]
+    mentions(line, "spec.overrides.affinity.nodeAffinity", "no pod gets it", "no node can meet")
+    wording(line, {files.folder: "DIR"})
+
+
+def test_many_warnings_of_one_kind_become_one(files: Files, wording: Wording) -> None:
+    """The first, with how many more there are, and where."""
+    matches = ("roles: [worker]", "kinds: [job]", "frameworks: [mpi]", "resources: [cpu]")
+    text = "".join(
+        policy(f"p{at}", f"match: {{{match}}}, overrides: {{schedulerName: s{at}}}")
+        for at, match in enumerate((*matches, "volumes: [nfs]", "coordinator: true"))
+    )
+    result = files.run(files.write("many.yaml", text))
+    assert result.exit_code == 0
+    first, _, count = result.stdout.splitlines()
+    mentions(first, "equal priority", "4 more warnings like this", "many.yaml:14")
+    mentions(count, "1 warning")
+    wording(first, {files.folder: "DIR"})
+
+
+def test_with_nodes_policies_are_held_against_them_together(files: Files) -> None:
+    """Each leaves nodes; a pod that both match has none."""
+    steady = policy(
+        "books", "match: {kinds: [notebook]}, overrides: {nodeSelector: {pool: steady}}"
+    )
+    spot = policy("zone", "match: {resources: [gpu/x]}, overrides: {nodeSelector: {lifecycle: x}}")
+    nodes = files.write(
+        "mixed.yaml",
+        "kind: List\nitems:\n"
+        "- {kind: Node, metadata: {name: a, labels: {pool: steady}}}\n"
+        "- {kind: Node, metadata: {name: b, labels: {lifecycle: x}}}\n",
+    )
+    result = files.run(files.write("pair.yaml", steady + spot), "--nodes", nodes)
+    assert result.exit_code == 0
+    mentions(result.stdout, "leaves none of the 2 nodes beside policy 'books'", "requesting gpu/x")

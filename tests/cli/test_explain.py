@@ -412,3 +412,12 @@ def test_files_and_objects_of_a_cluster_are_not_mixed(files: Files, wording: Wor
         assert (result.exit_code, result.stdout) == (2, "")
         mentions(error, *facts)
         wording(error)
+
+
+def test_fail_on_is_as_of_mutate(files: Files) -> None:
+    """A pod that no node admits."""
+    nowhere = policy("nowhere", "defaults: {nodeSelector: {pool: none}}")
+    arguments = ("--nodes", files.folder / "nodes.yaml")
+    assert files.on(POD, *arguments, policies=[nowhere]).exit_code == 0
+    assert files.on(POD, *arguments, "--fail-on", "no-node", policies=[nowhere]).exit_code == 1
+    assert files.on(POD, "--fail-on", "no-node", policies=[nowhere]).exit_code == 2

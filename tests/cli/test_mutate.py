@@ -308,3 +308,46 @@ def test_a_field_that_may_be_newer_is_warned_of(files: Files) -> None:
     assert result.exit_code == 0
     mentions(result.stderr, "warning: ", "objects.yaml:8:", "spec.brandNewThing", "Kubernetes")
     mentions(result.stdout, "placed")
+
+
+NOWHERE = policy("nowhere", "defaults: {nodeSelector: {pool: none}}")
+ASKS = policy(
+    "asks", "match: {namespaceSelector: {matchLabels: {a: b}}}, defaults: {schedulerName: x}"
+)
+
+
+def test_fail_on_adds_to_what_ends_with_code_1(files: Files, wording: Wording) -> None:
+    """A pod without a node, a warning, and what is not known; a rejection always does."""
+    nodes = ("--nodes", files.folder / "nodes.yaml")
+    odd = POD.replace("role: worker", "role: wroker")
+
+    def code(objects: str, policies: str, *arguments: str | Path) -> int:
+        return files.on(objects, *arguments, policies=[policies]).exit_code
+
+    assert code(POD, NOWHERE, *nodes) == 0
+    assert code(POD, NOWHERE, *nodes, "--fail-on", "warning", "--fail-on", "unknown") == 0
+    result = files.on(POD, *nodes, "--fail-on", "no-node", policies=[NOWHERE])
+    assert result.exit_code == 1
+    mentions(result.stderr, "Pod/mnist in research", "none of the 3 nodes")
+    wording(result.stderr)
+    assert code(POD, POLICIES, *nodes, "--fail-on", "no-node") == 0
+    assert code(odd, POLICIES) == 0
+    assert code(odd, POLICIES, "--fail-on", "warning") == 1
+    assert code(POD, ASKS) == 0
+    assert code(POD, ASKS, "--fail-on", "unknown") == 1
+    assert code(ARM, REJECTED, "--fail-on", "warning") == 1
+    assert code(POD, POLICIES, "--fail-on", "no-node") == 2
+
+
+def test_a_policy_of_which_a_setting_is_dropped_is_not_fulfilled(files: Files) -> None:
+    """In a diff and in names; of one that no node can meet by itself it says so."""
+    term = "{nodeSelectorTerms: [{matchExpressions: [{key: l, operator: Lt, values: ['0']}]}]}"
+    required = f"{{requiredDuringSchedulingIgnoredDuringExecution: {term}}}"
+    dropped = policy("p-aff", f"overrides: {{affinity: {{nodeAffinity: {required}}}}}")
+    result = files.on(POD, policies=[dropped])
+    line = result.stdout.splitlines()[0]
+    assert "would have it" not in line
+    mentions(line, "unchanged: affinity.nodeAffinity.required of p-aff has no effect")
+    mentions(result.stderr, "policy p-aff", "dropped, no node can meet it: l Lt 0")
+    both = files.on(POD, "-o", "name", policies=[POLICIES, dropped]).stdout
+    mentions(both, "workers-on-spot", "p-aff (not in full)")

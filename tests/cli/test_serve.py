@@ -231,6 +231,22 @@ def issued(folder: Path, signer: Pair) -> None:
     (folder / "tls.crt").write_bytes(pair.certificate)
 
 
+def test_policies_with_a_fault_serve_and_an_alarm_counts_it(tmp_path: Path) -> None:
+    """As a version before may have taken them: the log has each, and the metrics how many."""
+    zones = [
+        pool_policy(value, name).replace("defaults", "requirements")
+        for value, name in (("a", "one"), ("b", "two"))
+    ]
+    policies(tmp_path, "---".join(zones))
+    with served(tmp_path, "--grace", "0") as server:
+        assert server.line("serving")["policies"] == 2
+        assert "fairlead_policy_set_errors 1.0" in server.metrics()
+        server.process.send_signal(signal.SIGTERM)
+        _, messages = server.end()
+    (line,) = [each for each in messages if each.startswith("policies serve with an error")]
+    mentions(line, "every run", "one requires 'a'")
+
+
 def test_a_certificate_is_waited_for_and_followed(tmp_path: Path) -> None:
     """Not ready without one; each new pair is served from the next handshake on."""
     policies(tmp_path, pool_policy("a"))

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from tests.admission.reviews import pod, review
 from tests.cli.served import Served, ask, pool_policy, served
@@ -17,6 +18,7 @@ from tests.eventually import eventually
 from tests.server.serving import readiness
 from tests.wording import mentions
 from webhook import names
+from webhook.cli.check import command as check
 from webhook.policy.crd import custom_resource_definitions
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.controller import SandboxController, start_controller
@@ -253,6 +255,30 @@ def test_a_set_that_is_none_says_who_is_at_fault_and_what_is_in_force(clean: Sit
     for place in ("pp/on-spot", "pp/late"):
         site.until_said(place, "Accepted", "True", "Accepted")
     assert site.condition("pp/strict")["lastTransitionTime"] == began
+
+
+def test_a_stored_set_that_rejects_every_pod_serves_with_an_alarm(clean: Site) -> None:
+    """It was stored when nothing judged writes, as by a version before; and its warnings are told.
+
+    What is told is what `fairlead check cluster` prints of the same object.
+    """
+    site = clean
+    one, two = (
+        pool_policy(value, name).replace("defaults", "requirements")
+        for value, name in (("a", "one"), ("b", "two"))
+    )
+    empty = pool_policy("c", "three").replace("{pool: c}", "{}")
+    site.kubectl("create", "-f", "-", stdin=f"{one}---{two}---{empty}")
+    message = site.until_said("pp/two", "Accepted", "True", "AcceptedWithErrors")["message"]
+    mentions(message, "every pod of every run", "one requires 'a'", "two requires 'b'")
+    site.until_said("pp/two", "Satisfiable", "False", "EveryPodRejected")
+    site.until_said("pp/one", "Accepted", "True", "Accepted")
+    warning = site.until_said("pp/three", "Accepted", "True", "Accepted")["message"]
+    mentions(warning, "spec.defaults.nodeSelector", "is empty and sets nothing")
+    arguments = ["cluster", "--kubeconfig", str(site.plane.kubeconfig)]
+    checked = CliRunner().invoke(check, arguments)
+    assert checked.exit_code == 1
+    mentions(checked.stdout, f"placementpolicies/two: {message}", warning)
 
 
 def test_nodes_that_come_satisfy(clean: Site) -> None:

@@ -95,12 +95,13 @@ def refusal(kubectl: Kubectl, manifest: str, *flags: str) -> str:
     return said.split(REFUSED)[1].strip()
 
 
-def warnings(kubectl: Kubectl, manifest: str) -> list[str]:
-    """What the webhook warns of, of that which is applied."""
+def warnings(kubectl: Kubectl, manifest: str, *, of_nodes: bool = False) -> list[str]:
+    """What the webhook warns of, of that which is applied; about nodes, or about all else."""
     code, said = apply(kubectl, manifest)
     assert code == 0, said
     before = "Warning: fairlead: "
-    return [line.removeprefix(before) for line in said.splitlines() if "Warning: " in line]
+    found = [line.removeprefix(before) for line in said.splitlines() if "Warning: " in line]
+    return [line for line in found if (" nodes" in line and "none of the" in line) is of_nodes]
 
 
 def test_an_unknown_class_is_refused_with_the_cure(kubectl: Kubectl) -> None:
@@ -191,7 +192,8 @@ def test_what_policies_mean_beside_each_other_is_warned_of(kubectl: Kubectl) -> 
     required = {"nodeSelector": {"zone": "a"}}
     apply(kubectl, policy("zone-a", match={"roles": ["worker"]}, requirements=required))
     required = {"nodeSelector": {"zone": "b"}}
-    (line,) = warnings(kubectl, policy("zone-b", requirements=required))
+    jobs = {"kinds": ["job"]}
+    (line,) = warnings(kubectl, policy("zone-b", match=jobs, requirements=required))
     assert line.startswith("spec.requirements.nodeSelector.zone: ")
     mentions(line, "contradicts", "policy 'zone-a' requires", "is rejected")
 
@@ -203,9 +205,12 @@ def test_what_seldom_is_meant_is_warned_of(kubectl: Kubectl) -> None:
     assert line.startswith(f"spec.defaults.nodeSelector[{names.HOSTNAME_LABEL}]: ")
     mentions(line, "all nodes but one")
     nowhere = text(names.CLASS_KIND, "nowhere", nodes=[{"labels": {"nobody": "has-it"}}])
-    (line,) = warnings(kubectl, nowhere)
+    (line,) = warnings(kubectl, nowhere, of_nodes=True)
     assert line.startswith("spec: ")
-    mentions(line, "none of the ", "class 'nowhere'", "at this moment")
+    mentions(line, "none of the ", "class nowhere")
+    lost = policy("lost", match={"roles": ["ps"]}, overrides={"nodeSelector": {"nobody": "has-it"}})
+    (line,) = warnings(kubectl, lost, of_nodes=True)
+    mentions(line, "nobody=has-it leaves none of the ")
 
 
 def test_a_set_that_is_wrong_can_be_mended_step_by_step(
@@ -254,7 +259,8 @@ def test_all_that_ships_can_be_applied(kubectl: Kubectl) -> None:
     done = kubectl.run("apply", *files)
     assert done.returncode == 0, done.stderr
     for line in done.stderr.splitlines():
-        assert line.endswith("at this moment"), line
+        assert "none of the" in line, line
+        assert " nodes" in line, line
 
 
 def test_without_the_webhook_no_policy_is_written_and_pods_go_on(
@@ -282,3 +288,25 @@ def test_without_the_webhook_no_policy_is_written_and_pods_go_on(
     )
     policy_api.api.call("DELETE", CONFIGURATION)
     register(policy_api, configuration)
+
+
+def test_a_set_that_rejects_every_pod_is_refused(kubectl: Kubectl) -> None:
+    """The second of two policies that require different zones of every run."""
+    first, second = (
+        policy(name, requirements={"nodeSelector": {"zone": zone}})
+        for name, zone in (("one", "a"), ("two", "b"))
+    )
+    assert apply(kubectl, first)[0] == 0
+    mentions(refusal(kubectl, second), "every pod of every run", "'a'", "'b'")
+
+
+def test_a_key_without_a_value_is_told_though_the_api_server_drops_it(kubectl: Kubectl) -> None:
+    """What kubectl sends as null arrives as an empty mapping."""
+    manifest = policy("keys", defaults={"schedulerName": "x"}, overrides={"nodeSelector": {}})
+    manifest = manifest.replace("nodeSelector: {}", "nodeSelector: {pool: }")
+    (line,) = warnings(kubectl, manifest)
+    mentions(line, "spec.overrides.nodeSelector: ", "is empty and sets nothing")
+    (line,) = warnings(
+        kubectl, policy("empty", defaults={"schedulerName": "x", "nodeSelector": {}})
+    )
+    mentions(line, "spec.defaults.nodeSelector", "is empty and sets nothing")

@@ -63,7 +63,7 @@ def test_two_requirements_that_contradict_each_other_are_both_named(wording: Wor
     """Neither drops; every pod that both match is rejected."""
     bundle = folded({"requirements": selector("a")}, {"requirements": selector("b")})
     (message,) = bundle.contradictions
-    mentions(message, "b (nodeSelector[pool])", "a (nodeSelector[pool])", "contradict")
+    mentions(message, "nodeSelector[pool]", "policy a requires 'a'", "policy b requires 'b'")
     wording(message)
 
 
@@ -80,7 +80,7 @@ def test_a_wish_that_no_node_can_meet_beside_an_earlier_one_drops_with_a_warning
     )
     assert outcomes(bundle) == [("b", "capacity[pool-b]", "dropped")]
     (warning,) = bundle.warnings
-    mentions(warning, "policy b: capacity[pool-b]", "dropped", "policies before it")
+    mentions(warning, "policy b: capacity[pool-b]", "dropped", "policy a")
     wording(warning)
 
 

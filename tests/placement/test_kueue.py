@@ -107,7 +107,7 @@ def test_what_only_everything_before_leaves_no_node_names_kueue_too(wording: Wor
     decision = decided(pod(), policies, kueue=True)
     (warning,) = decision.warnings
     mentions(warning, "policy second: affinity.nodeAffinity.required", "dropped")
-    mentions(warning, "policies before it", "Kueue")
+    mentions(warning, "policy first", "Kueue")
     wording(warning)
 
 

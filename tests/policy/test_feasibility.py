@@ -16,6 +16,7 @@ from webhook.placement import nodes
 from webhook.placement.nodes import Node
 from webhook.placement.pod import REQUIRED
 from webhook.policy.feasibility import Concern, Feasibility, Reach, feasibility
+from webhook.policy.findings import Kind
 from webhook.policy.load import load
 
 Json = dict[str, Any]
@@ -141,7 +142,8 @@ def test_a_class_that_stays_closed_is_a_warning(wording: Wording) -> None:
     """Allow tolerates the class's own taints; another taint on each of its nodes stays."""
     concern = only("overrides: {capacity: [{class: spot, mode: Allow}]}", [WORLD[0], WORLD[2]])
     place = ("PlacementPolicy", "p", ("spec", "overrides", "capacity", 0))
-    assert concern == Concern(*place, concern.message, "warning")
+    about = Kind.TAINTS_NOT_TOLERATED
+    assert concern == Concern(*place, concern.message, "warning", about)
     mentions(concern.message, "Allow", "none of the 1 nodes", "class spot")
     mentions(concern.message, "not tolerate", "gpu=a100:NoSchedule (on 1)")
     wording(concern.message)

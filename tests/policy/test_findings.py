@@ -1,8 +1,10 @@
 """A finding is one line, as compilers write it."""
 
+from dataclasses import replace
+
 import pytest
 
-from webhook.policy.findings import Finding, Path, first_few, path_text
+from webhook.policy.findings import Finding, Kind, Path, condensed, first_few, path_text
 
 
 def test_an_error_is_file_line_column_path_and_message() -> None:
@@ -60,3 +62,21 @@ def test_of_many_names_the_first_few_are_told_and_how_many_more(
 ) -> None:
     """A message is for a line; so many are named as are asked for."""
     assert first_few(names, 2) == text
+
+
+def test_many_of_one_kind_about_one_field_become_one() -> None:
+    """The first, with the number of the others; errors, and those of documents, stay."""
+    level = [
+        Finding(f"placementpolicies/p{at}", 0, 0, f"spec.overrides.tolerations[{at}]", f"like {at}",
+                "warning", kind=Kind.EQUAL_PRIORITY)
+        for at in range(5)
+    ]  # fmt: skip
+    (one,) = condensed(level)
+    assert one.message.startswith("like 0; 4 more warnings like this: placementpolicies/p1, ")
+    assert condensed(level[:3]) == level[:3]
+    for kind in (Kind.EVERY_POD_REJECTED, Kind.DOCUMENT):
+        others = [replace(each, severity="error", kind=kind) for each in level]
+        assert condensed(others) == others
+    alike = [replace(each, message="the same") for each in level]
+    assert len(condensed(alike)) == 1
+    assert condensed(alike, same_words=False) == alike

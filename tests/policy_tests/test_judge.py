@@ -265,3 +265,42 @@ def test_a_failure_names_the_exception_that_set_the_policy_aside(wording: Wordin
     (because,) = (each for each in failure.because if "exception" in each)
     mentions(because, "workers-on-spot", "exception anna")
     wording(because)
+
+
+AUDITED = policy("tried", "enforcement: Audit, overrides: {nodeSelector: {zone: a}}")
+
+
+def test_a_test_that_reaches_policies_under_audit_alone_fails(wording: Wording) -> None:
+    """Nothing that is enforced took part; unless it is about Audit, or says that it is meant."""
+    (failure,) = verdict("{result: unchanged}", policies=AUDITED).failures
+    assert failure.field == "policies"
+    mentions(failure.expected, "enforced")
+    mentions(failure.because[0], "tried", "under Audit")
+    wording(f"{failure.expected} | {failure.because[0]}")
+    for meant in ("{policies: []}", "{audited: {differs: true}}", "{audited: {policies: [tried]}}"):
+        assert verdict(meant, policies=AUDITED).passed
+    assert verdict("{policies: []}", policies=AUDITED).reached == ()
+    assert verdict("{audited: {differs: true}}", policies=AUDITED).reached == ("tried",)
+    assert not verdict("{audited: {differs: false}}", policies=SPEND, pod=NO_RUN).passed
+
+
+@pytest.mark.parametrize(
+    ("labels", "more", "key"),
+    [
+        ("fairlead.dev/role: wroker", "", "fairlead.dev/role"),
+        ("fairlead.dev/kind: expriment", "", "fairlead.dev/kind"),
+        ("fairlead.dev/replica-index: one", "", "fairlead.dev/replica-index"),
+        ("app: web", "namespaceLabels: {fairlead.dev/place: al}", "fairlead.dev/place"),
+        ("app: web", "namespaceLabels: {fairlead.dev/kind: notebok}", "fairlead.dev/kind"),
+    ],
+)
+def test_a_label_that_cannot_be_read_fails_the_test(
+    labels: str, more: str, key: str, wording: Wording
+) -> None:
+    """Though a policy took part; unless the test expects the warning."""
+    pod = f"{{labels: {{fairlead.dev/run: r, {labels}}}}}"
+    (failure,) = verdict("{result: placed}", pod, more, policies=SPEND).failures
+    assert failure.field == "labels"
+    mentions(failure.seen, key)
+    wording(failure.seen)
+    assert verdict(f"{{warnings: [{key}]}}", pod, more, policies=SPEND).passed

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from webhook.placement.trace import WITHOUT_EFFECT
 from webhook.policy.exceptions import NOTHING, SetAside
 
 if TYPE_CHECKING:
@@ -63,6 +64,15 @@ class Decision:
     def allowed(self) -> bool:
         """Whether the pod is admitted."""
         return self.result != "rejected"
+
+    @property
+    def unfulfilled(self) -> dict[str, tuple[str, ...]]:
+        """By policy that took part, the fields in which a setting of it has no effect."""
+        found: dict[str, dict[str, None]] = {}
+        for each in self.trace:
+            if each.policy and each.outcome in WITHOUT_EFFECT:
+                found.setdefault(each.policy, {})[each.field] = None
+        return {policy: tuple(fields) for policy, fields in found.items()}
 
     @property
     def rejected_by(self) -> tuple[str, ...]:

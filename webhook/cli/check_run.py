@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.cli.offline import read_nodes
 from webhook.cli.where import CLUSTER
-from webhook.errors import InvalidDocuments, UnreadableInput
+from webhook.errors import UnreadableInput
 from webhook.policy import source
-from webhook.policy.exception_checks import of_time
-from webhook.policy.feasibility import feasibility
-from webhook.policy.findings import Finding
-from webhook.policy.load import compiled
+from webhook.policy.findings import condensed
 from webhook.policy.objects import Objects
-from webhook.policy.together.warnings import of_documents
+from webhook.policy.set_judgement import judge_set
 from webhook.server.folder import read_folder
 
 if TYPE_CHECKING:
@@ -27,9 +24,10 @@ if TYPE_CHECKING:
     from webhook.kube.client import Client
     from webhook.placement.nodes import Node
     from webhook.policy.feasibility import Feasibility
+    from webhook.policy.findings import Finding
     from webhook.policy.model import PolicyDocument
     from webhook.policy.policy_set import PolicySet
-    from webhook.policy.reader import Document, Documents
+    from webhook.policy.reader import Documents
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,29 +102,8 @@ async def _told(
 
 def check(given: Given, now: datetime) -> Checked | None:
     """Check the policies; None if there are none, and no classes or exceptions."""
-    try:
-        policies, warnings = compiled(given.documents)
-    except InvalidDocuments as error:
-        found = [each for each in error.findings if isinstance(each, Finding)]
-        return Checked(given.places, found, None, None)
-    if not policies.policies and not policies.classes and not policies.exceptions:
+    found = judge_set(given.documents, now=now, nodes=given.nodes)
+    policies = found.policies
+    if policies and not (policies.policies or policies.classes or policies.exceptions):
         return None
-    documents = given.documents.documents
-    beside = of_documents(documents, policies.classes)
-    warnings = tuple(sorted([*warnings, *of_time(documents, now), *beside]))
-    if given.nodes is None:
-        return Checked(given.places, warnings, policies, None)
-    feasible = feasibility(policies, given.nodes)
-    findings = sorted([*warnings, *_placed(feasible, given.documents)])
-    return Checked(given.places, findings, policies, feasible)
-
-
-def _placed(feasible: Feasibility, documents: Documents[PolicyDocument]) -> list[Finding]:
-    """The concerns as findings, each at its place."""
-    found: dict[tuple[str, str], Document[PolicyDocument]] = {
-        (each.model.kind, each.model.name): each for each in documents.documents
-    }
-    return [
-        found[each.kind, each.name].finding(each.path, each.message, each.severity)
-        for each in feasible.concerns
-    ]
+    return Checked(given.places, condensed(found.findings), policies, found.feasibility)

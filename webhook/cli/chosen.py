@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from webhook.cli.fail_on import FailOn
     from webhook.cli.live.question import Answers
     from webhook.cli.live.words import Named
     from webhook.cli.offline import Offline
@@ -35,6 +36,7 @@ class Chosen:
     nodes: Where | None
     kubeconfig: Path | None
     context: str
+    fail_on: tuple[FailOn, ...] = ()
 
     @property
     def live(self) -> bool:

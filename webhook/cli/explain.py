@@ -13,10 +13,14 @@ from webhook.cli.output_option import output_option
 from webhook.cli.pod_options import pod_options
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from webhook.cli.chosen import Chosen
+    from webhook.cli.decisions import Replicas
+    from webhook.cli.fail_on import FailOn
     from webhook.cli.live.focus import Focus
+    from webhook.cli.live.question import Answers
     from webhook.cli.where import Where
 
 
@@ -49,6 +53,7 @@ def command(
     namespace: str,
     namespaces_file: Path | None,
     nodes: Where | None,
+    fail_on: tuple[FailOn, ...],
     policy: str,
     field: str,
     kubeconfig: Path | None,
@@ -80,13 +85,16 @@ def command(
 
     \b
     Exit codes:
-      0  with -f: every pod would be admitted; live: every pod is as it would be today
+      0  with -f: every pod would be admitted; live: every pod is as it would be today; with
+         --fail-on, nothing of that kind was found
       1  with -f: a pod would be rejected, a template is wrong, or a file or an object cannot be
          read;
-         live: a pod is otherwise, would be rejected, or has no stamp
+         live: a pod is otherwise, would be rejected, or has no stamp;
+         with --fail-on, something of that kind was found
       2  wrong usage; live: no such object, or the cluster did not answer
     """
     from webhook.cli.chosen import Chosen
+    from webhook.cli.fail_on import check_usage
     from webhook.cli.live.fields import field_path, unknown_field
     from webhook.cli.live.focus import Focus
 
@@ -94,8 +102,9 @@ def command(
     if path and (what := unknown_field(path)):
         raise click.UsageError(f"--field {field}: {what}")
     chosen = Chosen(
-        words, filenames, policies, namespace, namespaces_file, nodes, kubeconfig, context
+        words, filenames, policies, namespace, namespaces_file, nodes, kubeconfig, context, fail_on
     )
+    check_usage(chosen)
     focus = Focus(policy, path)
     same = _live(chosen, focus, output) if chosen.live else _files(chosen, focus, output)
     ctx.exit(0 if same else 1)
@@ -103,16 +112,31 @@ def command(
 
 def _live(chosen: Chosen, focus: Focus, output: str) -> bool:
     """Print what is found of live objects; whether all are as they would be."""
+    from webhook.cli.fail_on import fails
     from webhook.cli.live import document, text
     from webhook.cli.live.answered import answered
 
     answers = answered(chosen, focus)
+    decided = _today(answers)
     if output == "json":
         click.echo(json.dumps(document.document(answers, focus), indent=2, ensure_ascii=False))
     else:
         for line in text.lines(answers, focus):
             click.echo(line)
-    return answers.same
+    return answers.same and not fails(
+        chosen.fail_on, decided, answers.policies, answers.nodes, answers.notes
+    )
+
+
+def _today(answers: Answers) -> Sequence[Replicas]:
+    """What would become of the objects' pods if they were created now."""
+    from webhook.cli.live.judged import LivePod
+
+    return [
+        replicas
+        for found in answers.found
+        for replicas in ([found.today] if isinstance(found, LivePod) else found.replicas)
+    ]
 
 
 def _files(chosen: Chosen, focus: Focus, output: str) -> bool:
@@ -120,6 +144,7 @@ def _files(chosen: Chosen, focus: Focus, output: str) -> bool:
     from webhook.cli import explain_json, explain_text
     from webhook.cli.chosen import read_files
     from webhook.cli.decisions import decisions
+    from webhook.cli.fail_on import fails
     from webhook.cli.failing import tell
     from webhook.cli.live.focus import check_policy
     from webhook.cli.live.text import focused
@@ -133,7 +158,8 @@ def _files(chosen: Chosen, focus: Focus, output: str) -> bool:
         raise UnreadableInput(problems)
     if problems:
         tell(UnreadableInput(problems))
-    noting.tell(offline.not_known())
+    unknown = offline.not_known()
+    noting.tell(unknown)
     if output == "json":
         found = explain_json.document(decided, offline.policies, nodes, focus)
         found |= {"problems": problems, "unread": [*offline.unread]}
@@ -146,4 +172,5 @@ def _files(chosen: Chosen, focus: Focus, output: str) -> bool:
             for each in decided
         )
         click.echo("\n\n".join("\n".join(each) for each in texts))
-    return not problems and all(each.decision.allowed for each in decided)
+    failed = fails(chosen.fail_on, decided, offline.policies, nodes, unknown)
+    return not problems and not failed

@@ -57,6 +57,8 @@ def answers(replicas: Replicas, policies: PolicySet) -> list[PolicyAnswer]:
         answer: Answer = "no"
         if policy.name in decision.policies:
             answer, why = "applies", policy.description
+            if fields := decision.unfulfilled.get(policy.name):
+                why = f"without effect: {', '.join(fields)}"
         elif policy.name in audited:
             answer, why = "audit", _audited(policy, arrival.namespace)
         elif failed := policy.failed(subject):

@@ -21,5 +21,10 @@ def fail(error: FairleadError, code: int) -> NoReturn:
 
 def tell(error: FairleadError) -> None:
     """Tell the error, where there is more to say before the command ends."""
-    click.secho("error: ", fg="red", bold=True, nl=False, err=True)
-    click.echo(harmless(str(error)), err=True)
+    say("error", str(error))
+
+
+def say(word: str, text: str) -> None:
+    """Write a line about what is wrong to stderr."""
+    click.secho(f"{word}: ", fg="red", bold=True, nl=False, err=True)
+    click.echo(harmless(text), err=True)

@@ -12,6 +12,7 @@ from webhook.cli.pod_options import pod_options
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from webhook.cli.fail_on import FailOn
     from webhook.cli.where import Where
 
 
@@ -37,6 +38,7 @@ def command(
     namespace: str,
     namespaces_file: Path | None,
     nodes: Where | None,
+    fail_on: tuple[FailOn, ...],
     output: str,
     kubeconfig: Path | None,
     context: str,
@@ -56,36 +58,41 @@ def command(
       kubectl get tfjobs -A -o yaml | fairlead mutate -f - --policies policies/ -o name
       fairlead mutate -f pods/ --policies policies/ --nodes nodes.yaml
       fairlead mutate -f job.yaml --policies policies/ -o yaml | kubectl diff -f -
+      fairlead mutate -f job.yaml --policies policies/ --nodes nodes.yaml --fail-on no-node
       fairlead mutate job/train -n research
       fairlead mutate pod train-0 --policies policies/ --nodes cluster
 
     \b
     Exit codes:
-      0  every pod would be admitted
+      0  every pod would be admitted; with --fail-on, nothing of that kind was found
       1  a pod would be rejected (the reason is on stderr), a template is wrong, a file or an
          object cannot be read, or an object cannot be printed as its pods would be; all others
-         are printed
+         are printed; with --fail-on, something of that kind was found
       2  wrong usage; live: no such object, or the cluster did not answer
 
     `fairlead explain` with the same options says why.
     """
     from webhook.cli.chosen import Chosen, read_files
     from webhook.cli.decisions import decisions
+    from webhook.cli.fail_on import check_usage, fails
     from webhook.cli.failing import tell
     from webhook.cli.mutate_text import Printer
     from webhook.errors import UnreadableInput
 
     chosen = Chosen(
-        words, filenames, policies, namespace, namespaces_file, nodes, kubeconfig, context
+        words, filenames, policies, namespace, namespaces_file, nodes, kubeconfig, context, fail_on
     )
+    check_usage(chosen)
     if chosen.live:
         from webhook.cli.live.anew import anew
         from webhook.cli.live.answered import answered
 
         answers = answered(chosen)
         offline, known = anew(answers, whole=output in ("yaml", "json")), answers.nodes
+        notes = answers.notes
     else:
         offline, known = read_files(chosen)
+        notes = ()
     problems = [*offline.problems]
     decided = decisions(offline, problems)
     if not decided:
@@ -103,5 +110,7 @@ def command(
             printer.patches()
         case _:
             printer.objects(as_json=output == "json")
-    if problems or printer.withheld or any(not each.decision.allowed for each in decided):
+    unknown = [*notes, *offline.not_known()]
+    failed = fails(fail_on, decided, offline.policies, known, unknown)
+    if failed or problems or printer.withheld:
         ctx.exit(1)

@@ -14,7 +14,7 @@ from webhook import names
 from webhook.cli import excepted
 from webhook.cli.decisions import decisions
 from webhook.cli.layout import table
-from webhook.cli.verdict import coloured, cure, verdict
+from webhook.cli.verdict import coloured, cure, took_part, verdict
 from webhook.cli.yaml_out import yaml_documents, yaml_text
 from webhook.placement import nodes as nodes_of
 from webhook.placement import pod as pods
@@ -73,7 +73,7 @@ class Printer:
             row = [each.subject, coloured(each.decision, each.decision.result)]
             if self._nodes is not None:
                 row.append(self._left(each, self._nodes))
-            rows.append([*row, ", ".join(each.decision.policies)])
+            rows.append([*row, ", ".join(took_part(each.decision))])
         for line in table(rows, 0):
             click.echo(line)
         for each in self._decided:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from webhook.cli.fail_on import CHOICES
 from webhook.cli.where import WhereType
 
 if TYPE_CHECKING:
@@ -58,6 +59,15 @@ _OPTIONS = (
         metavar="FILE",
         help="What `kubectl get nodes -o yaml` (or json) prints, or `cluster`: on which of these "
         "nodes may the pods run?",
+    ),
+    click.option(
+        "--fail-on",
+        "fail_on",
+        multiple=True,
+        type=click.Choice(CHOICES),
+        help="What ends with exit code 1, beside a rejected pod. no-node: no node admits a pod "
+        "(wants --nodes). warning: a pod gets a warning. unknown: something that policies ask for "
+        "is not known. Repeatable.",
     ),
 )
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from webhook.placement.trace import WITHOUT_EFFECT
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -34,8 +36,16 @@ def _file(report: FileReport, *, verbose: bool) -> Iterator[str]:
         if not verdict.passed:
             yield from _failed(verdict)
         elif verbose:
-            took_part = ", ".join(verdict.policies) or "no policy"
-            yield f"    {_ok('ok')}  {verdict.name}  ({verdict.result}; {took_part})"
+            took_part = ", ".join(_policies(verdict)) or "no enforced policy"
+            audited = f"; under Audit: {', '.join(verdict.audited)}" if verdict.audited else ""
+            yield f"    {_ok('ok')}  {verdict.name}  ({verdict.result}; {took_part}{audited})"
+
+
+def _policies(verdict: Verdict) -> Iterator[str]:
+    """The enforced policies that took part; of one with settings without effect, that it is so."""
+    unfulfilled = {each.policy for each in verdict.trace if each.outcome in WITHOUT_EFFECT}
+    for name in verdict.policies:
+        yield f"{name} (not in full)" if name in unfulfilled else name
 
 
 def _failed(verdict: Verdict) -> Iterator[str]:
@@ -111,6 +121,7 @@ def _file_document(report: FileReport) -> dict[str, Any]:
                 "passed": verdict.passed,
                 "result": verdict.result,
                 "policies": list(verdict.policies),
+                "audited": list(verdict.audited),
                 "failures": [_failure(failure) for failure in verdict.failures],
                 "trace": [entry._asdict() for entry in verdict.trace],
             }

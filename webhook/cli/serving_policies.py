@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from webhook.admission.policy_handler import PolicyHandler
 from webhook.cli.cluster_facts import age
 from webhook.errors import ServingError
-from webhook.policy.load import Loaded, load
+from webhook.policy import source
 from webhook.policy.objects import Objects
+from webhook.policy.set_judgement import Served, load_served
 from webhook.policy.written.judge import Judge
 from webhook.server.folder import Folder
 from webhook.server.kept_policies import KeptPolicies, Snapshot
@@ -84,7 +85,7 @@ def policies_of(
     ServingError if there is no cluster to watch them in.
     """
     if folder is not None:
-        reloader = _reloader(Folder(folder), load, str(folder), metrics)
+        reloader = _reloader(Folder(folder), _load, str(folder), metrics)
         reloader.poll()
         return Policies(
             lambda: _set_of(reloader),
@@ -106,7 +107,7 @@ def _from_cluster(
     for resource, cache in watched.caches.items():
         metrics.watch_cache(resource, partial(age, cache))
     reader = Objects()
-    reloader = _reloader(snapshot, reader.load, "the cluster", metrics)
+    reloader = _reloader(snapshot, reader.served, "the cluster", metrics)
     kept = KeptPolicies(watched, snapshot, reloader)
     return Policies(
         lambda: _set_of(reloader),
@@ -124,17 +125,21 @@ def _from_cluster(
     )
 
 
-def _set_of(reloader: Reloader[Loaded]) -> PolicySet | None:
+def _load(files: Mapping[str, bytes]) -> Served:
+    return load_served(source.parse(files))
+
+
+def _set_of(reloader: Reloader[Served]) -> PolicySet | None:
     return reloader.current.policies if reloader.current else None
 
 
 def _reloader(
     source: Source,
-    compile_all: Callable[[Mapping[str, bytes]], Loaded],
+    compile_all: Callable[[Mapping[str, bytes]], Served],
     where: str,
     metrics: Metrics,
-) -> Reloader[Loaded]:
-    def loaded(value: Loaded, state: ReloadState) -> None:
+) -> Reloader[Served]:
+    def loaded(value: Served, state: ReloadState) -> None:
         policies = value.policies.policies
         now = state.loaded_at or state.since
         metrics.policies_loaded(
@@ -142,7 +147,10 @@ def _reloader(
             [policy.name for policy in policies],
             now,
             [each.name for each in value.policies.exceptions],
+            faults=len(value.faults),
         )
+        for fault in value.faults:
+            _logger.error("policies serve with an error: %s", fault)
         for warning in value.warnings:
             _logger.warning("policies: %s", warning)
         if not policies:

@@ -19,9 +19,9 @@ def verdict(decision: Decision) -> str:
     """What becomes of the pods, in a few words."""
     match decision.result:
         case "placed":
-            return f"placed by {', '.join(decision.policies) or 'its own request'}"
+            return f"placed by {', '.join(took_part(decision)) or 'its own request'}"
         case "unchanged" if decision.policies:
-            return f"unchanged: it is as {', '.join(decision.policies)} would have it"
+            return f"unchanged: {_as_wanted(decision)}"
         case "unchanged" if decision.set_aside.by:
             return "unchanged: exceptions set aside every policy that matches"
         case "unchanged":
@@ -31,6 +31,23 @@ def verdict(decision: Decision) -> str:
         case "rejected":
             return "rejected"
     return "not part of a run: left as it is"
+
+
+def took_part(decision: Decision) -> list[str]:
+    """The policies that took part; of one that has settings without effect, that it is so."""
+    unfulfilled = decision.unfulfilled
+    return [f"{name} (not in full)" if name in unfulfilled else name for name in decision.policies]
+
+
+def _as_wanted(decision: Decision) -> str:
+    unfulfilled = decision.unfulfilled
+    whole = [name for name in decision.policies if name not in unfulfilled]
+    lines = [f"it is as {', '.join(whole)} would have it"] if whole else []
+    lines += [
+        f"{', '.join(fields)} of {name} {'has' if len(fields) == 1 else 'have'} no effect"
+        for name, fields in unfulfilled.items()
+    ]
+    return "; ".join(lines)
 
 
 def coloured(decision: Decision, text: str) -> str:

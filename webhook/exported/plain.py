@@ -8,6 +8,7 @@ from webhook import names
 from webhook.exported import cel
 from webhook.exported.cel import Check, Piece, add, every, flat, given, text, var
 from webhook.exported.wanted import standing
+from webhook.placement.fold import contradiction
 from webhook.placement.merge_verdict import UNCHECKED, is_about_nodes
 from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES
 from webhook.placement.wishes import ListWish, MemberWish, ScalarWish, SpreadWish
@@ -223,9 +224,7 @@ def contradictions(wishes: Sequence[Wanted], rivals: Any) -> list[Check]:
     return [
         Check(
             f"!({cel.policy(one.at)} && {cel.policy(other.at)})",
-            f"fairlead: policies {other.wish.policy} ({other.wish.field}) and {one.wish.policy} "
-            f"({one.wish.field}) contradict each other: policy {one.wish.policy} requires "
-            "otherwise",
+            f"fairlead: {contradiction([one.wish, other.wish])}",
         )
         for number, other in enumerate(mine)
         for one in mine[:number]

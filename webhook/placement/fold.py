@@ -12,7 +12,7 @@ away again, for the pod has it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from webhook.placement import node_affinity
 from webhook.placement.bundle import Bundle, Demand
@@ -34,6 +34,10 @@ from webhook.placement.wishes import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+_ALONE: Final = "no node can meet it"
+_TOGETHER: Final = "no node can meet both"
+_ALL: Final = "no node can meet all of them"
 
 
 def fold(
@@ -98,7 +102,7 @@ class _Folding:
 
     def _lose(self, wish: Wish, rival: Wish) -> None:
         if wish.part == rival.part == "requirements" and _contradicts(wish, rival):
-            self._contradict(wish, f"policy {rival.policy} requires otherwise", rival)
+            self._contradict(wish, [rival])
             return
         if isinstance(rival, MemberWish) and isinstance(wish, MemberWish) and self._is_ahead(rival):
             wants, has = quoted(wish.value), quoted(rival.value)
@@ -109,12 +113,11 @@ class _Folding:
         says = "says the same" if outcome == "kept" else "decides it"
         self.trace.append(entry(wish, outcome, f"policy {rival.policy} ({rival.part}) {says}"))
 
-    def _contradict(self, wish: Wish, reason: str, rival: Wish | None = None) -> None:
-        self.trace.append(entry(wish, "rejected", reason))
-        other = f" and {rival.policy} ({rival.field})" if rival else ""
-        self.contradictions.append(
-            f"policies {wish.policy} ({wish.field}){other} contradict each other: {reason}"
-        )
+    def _contradict(self, wish: Wish, others: Sequence[Wish], reason: str = "") -> None:
+        beside = " and ".join(_required(each) for each in others)
+        what = f"wants {wish.wanted}; {beside}" if beside else f"wants {wish.wanted}"
+        self.trace.append(entry(wish, "rejected", f"{what}: {reason}" if reason else what))
+        self.contradictions.append(contradiction([*others, wish], reason))
 
     def _rival_key(self, wish: Wish) -> Wish | None:
         """The standing wish for the same key of the same field."""
@@ -156,29 +159,50 @@ class _Folding:
         """Whether some node meets the wish beside those that stand; if not, say so."""
         if not limits_nodes(wish):
             return True
-        reason = _obstacle([*self.standing, wish])
-        if not reason:
+        if not _obstacle([*self.standing, wish]):
             return True
-        rival = next((other for other in self.standing if _obstacle([other, wish])), None)
-        against = self._against(rival)
-        reason = f"beside {against}: {reason}"
+        others = self._obstructing(wish)
+        reason = _obstacle([*others, wish])
         if wish.part == "requirements":
-            self._contradict(wish, reason, rival)
+            self._contradict(wish, others, reason)
+            return False
+        if others:
+            against = self._against(others)
+            why, told = f"beside {against}: {reason}", f"dropped beside {against}"
         else:
-            self.trace.append(entry(wish, "dropped", reason))
-            self.warnings.append(
-                warning(f"policy {wish.policy}: {wish.field} dropped beside {against}")
-            )
+            why, told = f"{reason}: {wish.wanted}", f"dropped, {reason}: {wish.wanted}"
+        self.trace.append(entry(wish, "dropped", why))
+        self.warnings.append(warning(f"policy {wish.policy}: {wish.field} {told}"))
         return False
 
-    def _against(self, rival: Wish | None) -> str:
+    def _obstructing(self, wish: Wish) -> list[Wish]:
+        """The wishes that stand beside which no node meets this one, none of which can be spared.
+
+        Empty if no node meets it by itself.
+        """
+        if _obstacle([wish]):
+            return []
+        found = [other for other in self.standing if limits_nodes(other)]
+        one = next((other for other in found if _obstacle([other, wish])), None)
+        if one is not None:
+            return [one]
+        for each in list(found):
+            others = [other for other in found if other is not each]
+            if _obstacle([*others, wish]):
+                found = others
+        return found
+
+    def _against(self, others: Sequence[Wish]) -> str:
         """Beside whom a wish cannot be met, by name."""
-        if rival is None:
-            others = f", and {self.ahead[0].policy}" if self.ahead else ""
-            return f"the policies before it{others}"
-        if isinstance(rival, MemberWish) and self._is_ahead(rival):
-            return f"{rival.policy}, which put {rival.field}={quoted(rival.value)}"
-        return f"policy {rival.policy} ({rival.field})"
+        if len(others) > 1:
+            ahead = [each.policy for each in others if self._is_ahead(each)][:1]
+            policies = [each.policy for each in others if not self._is_ahead(each)]
+            named = [f"policy {name}" for name in dict.fromkeys(policies)]
+            return " and ".join([*named, *ahead])
+        (one,) = others
+        if isinstance(one, MemberWish) and self._is_ahead(one):
+            return f"{one.policy}, which put {one.field}={quoted(one.value)}"
+        return f"policy {one.policy} ({one.field})"
 
     def _warn(self, wish: Wish, what: str) -> None:
         self.warnings.append(warning(f"policy {wish.policy}: {wish.field}: {what}"))
@@ -222,6 +246,22 @@ def _key(wish: Wish) -> object:
             return wish.field
 
 
+def _required(wish: Wish) -> str:
+    return f"policy {wish.policy} requires {wish.field} {wish.wanted}"
+
+
+def contradiction(wishes: Sequence[Wish], reason: str = "") -> str:
+    """What requirements that cannot hold together want, each with its policy, and the cure."""
+    if len({wish.field for wish in wishes}) == 1 < len(wishes) and not reason:
+        wanted = ", ".join(f"policy {each.policy} requires {each.wanted}" for each in wishes)
+        what = f"{wishes[0].field}: {wanted}"
+    else:
+        what = f"{', '.join(map(_required, wishes))}: {reason or _TOGETHER}"
+    if len({wish.policy for wish in wishes}) == 1:
+        return f"{what}; change the policy"
+    return f"{what}; change one of them or narrow its match"
+
+
 def _agree(one: Wish, other: Wish) -> bool:
     match one, other:
         case MemberWish(), MemberWish():
@@ -259,7 +299,9 @@ def _demand(wishes: Sequence[Wish]) -> Demand:
 def _obstacle(wishes: Sequence[Wish]) -> str:
     """Why no node can meet the wishes together, or why it cannot be told; or nothing."""
     try:
-        return "" if _demand(wishes).possible else "no node can meet both"
+        if _demand(wishes).possible:
+            return ""
+        return _ALONE if len(wishes) == 1 else _TOGETHER if len(wishes) == 2 else _ALL
     except node_affinity.TooManyTerms as error:
         return str(error)
 

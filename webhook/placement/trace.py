@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from webhook.placement.wishes import Part, Wish
@@ -16,6 +16,9 @@ Outcome: TypeAlias = Literal[
     "skipped",  # the field is left alone in this pod
     "rejected",  # the pod is refused for this
 ]
+
+# What leaves a setting of a policy without any effect on the pod.
+WITHOUT_EFFECT: Final[frozenset[Outcome]] = frozenset({"lost", "dropped", "skipped"})
 
 WARNING_LIMIT = 119  # kubectl shows a warning in one line; design: each under 120 characters
 
@@ -40,7 +43,11 @@ QUOTE_LIMIT = 80
 
 def quoted(value: object) -> str:
     """A value as a message shows it, cut: a pod's author chooses how long it is."""
-    text = repr(value[: QUOTE_LIMIT + 1] if isinstance(value, str) else value)
+    return shortened(repr(value[: QUOTE_LIMIT + 1] if isinstance(value, str) else value))
+
+
+def shortened(text: str) -> str:
+    """The text, or its beginning where it is long."""
     return text if len(text) <= QUOTE_LIMIT else text[:QUOTE_LIMIT] + "…"
 
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from webhook.placement.nodes import written
+from webhook.placement.trace import quoted, shortened
+
 if TYPE_CHECKING:
     from webhook.placement.capacity import CapacityClass, Mode
     from webhook.placement.shapes import Json, JsonObject, Term, Toleration
@@ -30,6 +33,11 @@ class Wish(ABC):
         """The field's path as policy files write it, with the key in brackets."""
 
     @property
+    @abstractmethod
+    def wanted(self) -> str:
+        """What the field is to be, for a message; long values are cut."""
+
+    @property
     def is_default(self) -> bool:
         """Whether the pod's own word wins over the wish."""
         return self.part == "defaults"
@@ -48,6 +56,11 @@ class MemberWish(Wish):
         """For example nodeSelector[pool]."""
         return f"{self.map}[{self.key}]"
 
+    @property
+    def wanted(self) -> str:
+        """The key's value, quoted."""
+        return quoted(self.value)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ScalarWish(Wish):
@@ -61,6 +74,11 @@ class ScalarWish(Wish):
         """The scalar's name."""
         return self.name
 
+    @property
+    def wanted(self) -> str:
+        """The scalar's value, quoted."""
+        return quoted(self.value)
+
 
 @dataclass(frozen=True, kw_only=True)
 class TolerationWish(Wish):
@@ -72,6 +90,11 @@ class TolerationWish(Wish):
     def field(self) -> str:
         """For example tolerations[nvidia.com/gpu]."""
         return f"tolerations[{self.toleration.get('key') or '*'}]"
+
+    @property
+    def wanted(self) -> str:
+        """The whole toleration."""
+        return quoted(self.toleration)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +108,11 @@ class RequiredWish(Wish):
         """The same for every such wish."""
         return "affinity.nodeAffinity.required"
 
+    @property
+    def wanted(self) -> str:
+        """For example pool In [a, b], gen Gt 5."""
+        return shortened(" or ".join(map(_term_text, self.terms)))
+
 
 @dataclass(frozen=True, kw_only=True)
 class ListWish(Wish):
@@ -97,6 +125,11 @@ class ListWish(Wish):
     def field(self) -> str:
         """The list's short name."""
         return self.name
+
+    @property
+    def wanted(self) -> str:
+        """All entries."""
+        return quoted(list(self.entries))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +148,11 @@ class SpreadWish(Wish):
         """For example topologySpreadConstraints[topology.kubernetes.io/zone,DoNotSchedule]."""
         return f"topologySpreadConstraints[{','.join(self.pair)}]"
 
+    @property
+    def wanted(self) -> str:
+        """The whole constraint."""
+        return quoted(self.constraint)
+
 
 @dataclass(frozen=True, kw_only=True)
 class CapacityWish(Wish):
@@ -130,9 +168,19 @@ class CapacityWish(Wish):
         return f"capacity[{self.capacity.name}]"
 
     @property
+    def wanted(self) -> str:
+        """The mode."""
+        return self.mode
+
+    @property
     def condition(self) -> tuple[Term, ...] | None:
         """The terms of which a node must meet one, or None if the mode leaves every node."""
         return condition(self.capacity, self.mode)
+
+
+def _term_text(term: Term) -> str:
+    requirements = (*(term.get("matchExpressions") or ()), *(term.get("matchFields") or ()))
+    return ", ".join(map(written, requirements))
 
 
 def condition(capacity: CapacityClass, mode: Mode) -> tuple[Term, ...] | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook import names
-from webhook.placement.schema.base import Problem
 from webhook.policy.exception_model import PlacementException
+from webhook.policy.findings import Caution, Kind
 from webhook.policy.model import CapacityClass, PlacementPolicy
+from webhook.policy.together import nothing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
         PlacementModel,
         Toleration,
     )
+    from webhook.placement.schema.base import Strict
     from webhook.policy.findings import Path
+    from webhook.policy.match_model import Match
     from webhook.policy.model import PolicyDocument
 
 # Node labels that tell one node from all others, by who sets them.
@@ -37,18 +40,68 @@ SINGLE_NODE_LABELS: Final = frozenset(
 )
 
 
-def cautions(document: PolicyDocument) -> Iterator[Problem]:
+_DROPPED: Final = (
+    ": fill it in, or remove it if that is meant; the API server drops a key without a value"
+)
+
+
+def cautions(document: PolicyDocument) -> Iterator[Caution]:
     """The document's warnings, each at its path from the document's root."""
     if isinstance(document, PlacementPolicy):
         for part, placement in document.spec.parts():
             yield from _placement(placement, ("spec", part))
+            yield from _empty(placement, ("spec", part))
+        spec = document.spec
+        for at, block in ((("match",), spec.match), *_numbered("exclude", spec.exclude)):
+            if block is not None:
+                yield from _empty_selectors(block, ("spec", *at))
+        yield from nothing.of_policy(spec)
     elif isinstance(document, CapacityClass):
         yield from _capacity_class(document)
     elif isinstance(document, PlacementException):
         yield from _exception(document)
 
 
-def _placement(placement: PlacementModel, at: Path) -> Iterator[Problem]:
+def _numbered(field: str, blocks: Sequence[Match]) -> Iterator[tuple[Path, Match]]:
+    return (((field, at), block) for at, block in enumerate(blocks))
+
+
+def _empty(placement: PlacementModel, at: Path) -> Iterator[Caution]:
+    """Fields that are written, and set nothing. kubectl drops a key without a value."""
+    empty = [name for name, value in _written(placement) if _is_empty(value)]
+    for name in empty:
+        what = f"{name} is empty and sets nothing{_DROPPED}"
+        yield Caution((*at, name), what, Kind.EMPTY_SETTING)
+    if placement.is_empty and not empty:
+        yield Caution(at, f"{at[-1]} is empty and sets nothing{_DROPPED}", Kind.EMPTY_SETTING)
+
+
+def _is_empty(value: object) -> bool:
+    if isinstance(value, dict):
+        return all(map(_is_empty, value.values()))
+    return value == []
+
+
+def _empty_selectors(match: Match, at: Path) -> Iterator[Caution]:
+    if not match.model_fields_set:
+        what = f"match is empty and takes in the pods of every run{_DROPPED}"
+        yield Caution(at, what, Kind.EMPTY_SETTING)
+    for name, selector in _written(match):
+        for field, value in selector.items() if isinstance(selector, dict) else ():
+            if not value:
+                yield Caution(
+                    (*at, name, field),
+                    f"{field} is empty and leaves nothing out{_DROPPED}",
+                    Kind.EMPTY_SETTING,
+                )
+
+
+def _written(model: Strict) -> Iterator[tuple[str, object]]:
+    """The fields that a document writes, by their names in it."""
+    yield from model.model_dump(by_alias=True, exclude_unset=True).items()
+
+
+def _placement(placement: PlacementModel, at: Path) -> Iterator[Caution]:
     for key in placement.node_selector or ():
         yield from _single_node(key, (*at, "nodeSelector", key))
     for index, toleration in enumerate(placement.tolerations or ()):
@@ -57,17 +110,17 @@ def _placement(placement: PlacementModel, at: Path) -> Iterator[Problem]:
         yield from _affinity(placement.affinity, (*at, "affinity"))
 
 
-def _toleration(toleration: Toleration, at: Path) -> Iterator[Problem]:
+def _toleration(toleration: Toleration, at: Path) -> Iterator[Caution]:
     if toleration.key is None:
         effect = f"{toleration.effect} " if toleration.effect else ""
-        yield Problem(
+        yield Caution(
             at,
             f"tolerates every {effect}taint, and so may open all nodes to these pods; "
             "give a key if you mean one taint",
         )
 
 
-def _affinity(affinity: Affinity, at: Path) -> Iterator[Problem]:
+def _affinity(affinity: Affinity, at: Path) -> Iterator[Caution]:
     node = affinity.node_affinity
     required = node.required_during_scheduling_ignored_during_execution if node else None
     if required is None:
@@ -82,7 +135,7 @@ def _affinity(affinity: Affinity, at: Path) -> Iterator[Problem]:
         yield from _expressions(term.match_expressions, (*terms, index, "matchExpressions"))
         for position, expression in enumerate(term.match_fields or ()):
             if expression.operator == "In":
-                yield Problem(
+                yield Caution(
                     (*terms, index, "matchFields", position),
                     f"{expression.key} is one node's alone, and so may eliminate all others",
                 )
@@ -90,13 +143,13 @@ def _affinity(affinity: Affinity, at: Path) -> Iterator[Problem]:
 
 def _expressions(
     expressions: Sequence[NodeSelectorRequirement | LabelSelectorRequirement] | None, at: Path
-) -> Iterator[Problem]:
+) -> Iterator[Caution]:
     for index, expression in enumerate(expressions or ()):
         if expression.operator == "In":
             yield from _single_node(expression.key, (*at, index, "key"))
 
 
-def _capacity_class(document: CapacityClass) -> Iterator[Problem]:
+def _capacity_class(document: CapacityClass) -> Iterator[Caution]:
     for index, shape in enumerate(document.spec.nodes or ()):
         at = ("spec", "nodes", index)
         for key in shape.labels or ():
@@ -104,22 +157,24 @@ def _capacity_class(document: CapacityClass) -> Iterator[Problem]:
         yield from _expressions(shape.match_expressions, (*at, "matchExpressions"))
 
 
-def _exception(document: PlacementException) -> Iterator[Problem]:
+def _exception(document: PlacementException) -> Iterator[Caution]:
     match = document.spec.match
+    yield from _empty_selectors(match, ("spec", "match"))
+    yield from nothing.of_exception(match)
     everywhere = any(set(glob) == {"*"} for glob in match.namespaces or ())
     if everywhere and match.model_copy(update={"namespaces": None}).is_empty:
-        yield Problem(("spec", "match"), "matches the pods of every run, wherever they are")
+        yield Caution(("spec", "match"), "matches the pods of every run, wherever they are")
     elif match.namespace_selector is None and (everywhere or not match.namespaces):
-        yield Problem(
+        yield Caution(
             ("spec", "match"),
             "matches by what the author of any pod may write, in every namespace; name namespaces, "
             "or give a namespaceSelector, to say who may",
         )
 
 
-def _single_node(key: str, at: Path) -> Iterator[Problem]:
+def _single_node(key: str, at: Path) -> Iterator[Caution]:
     if key in SINGLE_NODE_LABELS:
-        yield Problem(
+        yield Caution(
             at,
             f"{key} has another value on each node, and so may eliminate all nodes but one",
         )

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from webhook.policy.exception_model import PlacementException
+from webhook.policy.findings import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,4 +32,4 @@ def of_time(documents: Sequence[Document], now: datetime) -> Iterator[Finding]:
                     "meant: end it sooner, or exclude these pods in the policies themselves"
                 )
             if what:
-                yield document.finding(("spec", "until"), what, "warning")
+                yield document.finding(("spec", "until"), what, "warning", kind=Kind.TIME)

@@ -11,23 +11,25 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhook.placement.node_wishes import limits_nodes
+from webhook.placement.fold import fold
+from webhook.placement.node_wishes import limits_nodes, node_wishes
 from webhook.placement.nodes import taint_text
 from webhook.placement.pod import REQUIRED
 from webhook.placement.wishes import PARTS, CapacityWish, MemberWish, Wish
-from webhook.policy.findings import first_few
+from webhook.policy.findings import Kind, first_few
 from webhook.policy.makers import Makers
 from webhook.policy.node_masks import NodeMasks
 from webhook.policy.node_wishes import tolerations_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from webhook.placement.bundle import Bundle
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import Toleration
     from webhook.policy.findings import Path, Severity
-    from webhook.policy.policy_set import Policy, PolicySet
+    from webhook.policy.policy_set import PolicySet
 
 _MOST_TAINTS: Final = 3
 
@@ -40,6 +42,7 @@ class Concern(NamedTuple):
     path: Path
     message: str
     severity: Severity = "error"
+    about: Kind = Kind.NO_NODE
 
 
 class Reach(NamedTuple):
@@ -75,15 +78,37 @@ def feasibility(policies: PolicySet, nodes: Sequence[Node]) -> Feasibility:
     for name in sorted(policies.classes):
         judging.capacity_class(policies.classes[name])
     for at, policy in enumerate(policies.policies):
-        judging.policy(policy, _standing(policies, at))
+        judging.policy(_Wishing(policy.name, policy.wishes), _standing(policies.bundle((at,))))
     return Feasibility(len(nodes), tuple(judging.reaches), tuple(judging.concerns))
 
 
-def _standing(policies: PolicySet, at: int) -> list[Wish]:
+def of_policy(
+    name: str,
+    wishes: Sequence[Wish],
+    classes: Iterable[CapacityClass],
+    nodes: Sequence[Node],
+) -> tuple[Concern, ...]:
+    """What is wrong with one policy, given the nodes; `classes` are all of its set."""
+    judging = _Judging(len(nodes), NodeMasks(nodes), Makers(classes, nodes))
+    judging.policy(_Wishing(name, wishes), _standing(fold((name,), wishes)))
+    return tuple(judging.concerns)
+
+
+def of_class(capacity: CapacityClass, nodes: Sequence[Node]) -> tuple[Concern, ...]:
+    """What is wrong with one class, given the nodes."""
+    judging = _Judging(len(nodes), NodeMasks(nodes), Makers((), nodes))
+    judging.capacity_class(capacity)
+    return tuple(judging.concerns)
+
+
+class _Wishing(NamedTuple):
+    name: str
+    wishes: Sequence[Wish]
+
+
+def _standing(bundle: Bundle) -> list[Wish]:
     """The wishes of one policy that fold together: of its parts, one may rule out another."""
-    bundle = policies.bundle((at,))
-    selector = bundle.members.get("nodeSelector", ())
-    return [*selector, *bundle.required, *bundle.capacity, *bundle.tolerations]
+    return [*node_wishes(bundle), *bundle.tolerations]
 
 
 @dataclass(slots=True)
@@ -107,7 +132,7 @@ class _Judging:
             what = f"none of the {self.total} nodes is of class {capacity.name}"
             self.concerns.append(Concern(kind, capacity.name, ("spec",), what, "warning"))
 
-    def policy(self, policy: Policy, standing: Sequence[Wish]) -> None:
+    def policy(self, policy: _Wishing, standing: Sequence[Wish]) -> None:
         """One policy; `standing` are those of its wishes that stand beside each other."""
         tolerations = list(tolerations_of(standing))
         empty = False
@@ -130,7 +155,7 @@ class _Judging:
 
     def _reach(
         self,
-        policy: Policy,
+        policy: _Wishing,
         part: str,
         wishes: Sequence[Wish],
         tolerations: Sequence[Toleration],
@@ -144,7 +169,7 @@ class _Judging:
         self.reaches.append(Reach("PlacementPolicy", policy.name, part, count, tolerated, made))
         return limits, left, made
 
-    def _empty(self, policy: Policy, part: str, limits: Sequence[Wish]) -> Iterator[Concern]:
+    def _empty(self, policy: _Wishing, part: str, limits: Sequence[Wish]) -> Iterator[Concern]:
         """A part that leaves no node: the wishes that do so alone, else all of them together."""
         none = f"none of the {self.total} nodes"
         alone = [wish for wish in limits if not self.nodes.chosen([wish])]
@@ -155,7 +180,7 @@ class _Judging:
 
     def _tainted(
         self,
-        policy: Policy,
+        policy: _Wishing,
         limits: Sequence[Wish],
         left: int,
         tolerations: Sequence[Toleration],
@@ -168,9 +193,9 @@ class _Judging:
                 f"tolerates none of the chosen nodes' taints ({left.bit_count()} of {self.total} "
                 f"nodes chosen): {taints}; only pods with tolerations of their own can run there"
             )
-            yield _of(policy, path, what)
+            yield _of(policy, path, what, about=Kind.TAINTS_NOT_TOLERATED)
 
-    def _closed(self, policy: Policy, tolerations: Sequence[Toleration]) -> Iterator[Concern]:
+    def _closed(self, policy: _Wishing, tolerations: Sequence[Toleration]) -> Iterator[Concern]:
         """Classes that the policy means to open, yet all of whose nodes stay closed."""
         for wish in policy.wishes:
             if isinstance(wish, CapacityWish) and wish.mode in ("Allow", "Prefer"):
@@ -181,7 +206,8 @@ class _Judging:
                         f"{wish.mode} opens none of the {inside.bit_count()} nodes of class "
                         f"{wish.capacity.name}: the policy does not tolerate {taints}"
                     )
-                    yield _of(policy, path_of(policy, wish), what, "warning")
+                    about = Kind.TAINTS_NOT_TOLERATED
+                    yield _of(policy, path_of(policy, wish), what, "warning", about)
 
     def _in_the_way(self, nodes: int, tolerations: Sequence[Toleration]) -> str:
         """The taints that are not tolerated, if each of the nodes has one; else nothing."""
@@ -196,11 +222,17 @@ class _Judging:
         return first_few(named, _MOST_TAINTS)
 
 
-def _of(policy: Policy, path: Path, message: str, severity: Severity = "error") -> Concern:
-    return Concern("PlacementPolicy", policy.name, path, message, severity)
+def _of(
+    policy: _Wishing,
+    path: Path,
+    message: str,
+    severity: Severity = "error",
+    about: Kind = Kind.NO_NODE,
+) -> Concern:
+    return Concern("PlacementPolicy", policy.name, path, message, severity, about)
 
 
-def path_of(policy: Policy, wish: Wish) -> Path:
+def path_of(policy: _Wishing, wish: Wish) -> Path:
     """Where in its policy's document a wish that chooses nodes is written."""
     match wish:
         case MemberWish():

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from webhook.placement.schema.base import Problem
-    from webhook.policy.findings import Path
+    from webhook.policy.findings import Caution, Path
 
 M = TypeVar("M", bound=Strict)
 _OWN_METADATA: Final = ("name", "labels", "annotations")
@@ -29,7 +29,7 @@ def _never(_: object) -> bool:
     return False
 
 
-def _nothing(_: object) -> Iterable[Problem]:
+def _nothing(_: object) -> tuple[()]:
     return ()
 
 
@@ -53,7 +53,7 @@ class Forms(Generic[M]):
     nulls: Callable[[Path], bool] = _never
     value: Callable[[nodes.Node], Any] = nodes.value
     further: Callable[[M], Iterable[Problem]] = _nothing
-    cautions: Callable[[M], Iterable[Problem]] = _nothing
+    cautions: Callable[[M], Iterable[Caution]] = _nothing
     foreign: Callable[[Mapping[str, Any]], bool] = _never
 
     @property

@@ -12,11 +12,15 @@ from webhook.policy.findings import Finding
 from webhook.policy.load import Loaded, compiled
 from webhook.policy.policy_set import Compiler
 from webhook.policy.reader import Documents
+from webhook.policy.set_judgement import judge_set, load_served
+from webhook.policy.together.warnings import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from webhook.policy.model import PolicyDocument
+    from webhook.policy.set_judgement import Served, SetJudgement
 
 _Read: TypeAlias = "tuple[bytes, Documents[PolicyDocument]]"
 # An object has no lines.
@@ -33,6 +37,7 @@ class Objects:
     def __init__(self) -> None:
         self._known: dict[str, _Read] = {}
         self._compiler = Compiler()
+        self._memory = Memory()
 
     def load(self, objects: Mapping[str, bytes]) -> Loaded:
         """The policy set of whole objects as JSON text, by resource and name.
@@ -42,6 +47,15 @@ class Objects:
         included, if one of them is an error.
         """
         return compiled(self.documents(objects), self._compiler)
+
+    def judged(self, objects: Mapping[str, bytes], now: datetime) -> SetJudgement:
+        """All that is to be said of the objects."""
+        documents = self.documents(objects)
+        return judge_set(documents, now=now, compiler=self._compiler, memory=self._memory)
+
+    def served(self, objects: Mapping[str, bytes]) -> Served:
+        """The set of the objects, with its faults. Raises as `load` does."""
+        return load_served(self.documents(objects), self._compiler, self._memory)
 
     def documents(self, objects: Mapping[str, bytes]) -> Documents[PolicyDocument]:
         """What the objects' texts are read as, by whichever thread."""

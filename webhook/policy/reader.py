@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple
 from webhook.errors import InvalidDocuments
 from webhook.policy import nodes
 from webhook.policy.composer import Unreadable
-from webhook.policy.findings import Finding, Path, Severity, path_text
+from webhook.policy.findings import Finding, Kind, Path, Severity, path_text
 from webhook.policy.forms import Forms, M
 from webhook.policy.judge import identity, judge
 from webhook.policy.yaml_text import Tree, character_place, trees
@@ -48,11 +48,12 @@ class Document(Generic[M]):
         *,
         about: str = "",
         at_key: bool = False,
+        kind: Kind = Kind.DOCUMENT,
     ) -> Finding:
         """A finding about this document, at the path's place."""
         place = self.locate(path, at_key=at_key)
         text = path_text((*self._prefix, *path))
-        return Finding(self.file, *place, text, message, severity, about=about)
+        return Finding(self.file, *place, text, message, severity, about=about, kind=kind)
 
 
 class Foreign(NamedTuple):
@@ -184,8 +185,8 @@ class _Reader(Generic[M]):
             document = Document(file, model, node, prefix)
             self.documents.append(document)
             self.findings += [
-                document.finding(path, message, "warning")
-                for path, message in self.forms.cautions(model)
+                document.finding(at, message, "warning", kind=kind)
+                for at, message, kind in self.forms.cautions(model)
             ]
         elif name := identity(node):
             self.broken.add(name)

@@ -31,6 +31,6 @@ def policies_in(files: Mapping[str, bytes]) -> frozenset[Place]:
 
 
 def reached(loaded: Iterable[Place], verdicts: Iterable[Verdict]) -> frozenset[Place]:
-    """Of the policies that tests were run over, those that took part in one of them."""
-    named = {name for verdict in verdicts for name in verdict.policies}
+    """Of the policies that tests were run over, those that one of them is about."""
+    named = {name for verdict in verdicts for name in verdict.reached}
     return frozenset(place for place in loaded if place.policy in named)

@@ -11,7 +11,7 @@ import jsonpatch
 from webhook import names
 from webhook.admission.arrival import Arrival, Cluster
 from webhook.admission.engine import decide, subject_of
-from webhook.identity import identify
+from webhook.identity import identify, misread
 from webhook.placement import pod as pods_of
 from webhook.placement.nodes import by_name, obstacle
 from webhook.policy_tests import compare, nodes, pods
@@ -54,10 +54,11 @@ def _verdict(
     arrival = _arrival(case)
     decision = decide(arrival, policies, cluster)
     audited = decision.audited.policies if decision.audited else ()
-    took_part = (*decision.policies, *audited)
+    unread = _unread(arrival, decision)
     failures = [
-        *_answer(case.expect, decision),
-        *_part(case.expect, arrival, decision, took_part, policies),
+        *_answer(case.expect, decision, unread),
+        *_labels(case.expect, unread),
+        *_part(case.expect, arrival, decision, policies),
         *_audited(case.expect, decision),
         *_placement(case.expect, arrival.pod, decision, document.model.nodes),
     ]
@@ -66,7 +67,9 @@ def _verdict(
         document.file,
         document.locate(("tests", at))[0],
         decision.result,
-        took_part,
+        decision.policies,
+        audited,
+        case.expect.audited is not None,
         failures,
         decision.trace,
     )
@@ -80,8 +83,30 @@ def _arrival(case: Case) -> Arrival:
     return Arrival(pods.whole(case.pod), case.namespace, labels, case.user, now, groups)
 
 
-def _answer(expect: Expectation, decision: Decision) -> Iterator[Failure]:
+def _unread(arrival: Arrival, decision: Decision) -> list[str]:
+    """A line for each label that marks the pod or its namespace, and counts as not said."""
+    found = list(misread(arrival.pod["metadata"].get("labels") or {})) if decision.identity else []
+    place = arrival.namespace_labels.get(names.PLACE)
+    kind = arrival.namespace_labels.get(names.KIND)
+    if place is not None and place != names.PLACE_ALL:
+        what = f"{place!r} is not {names.PLACE_ALL!r}; it counts as not said"
+        found.append(f"namespace label {names.PLACE}: {what}")
+    if kind is not None and kind.lower() not in names.KINDS:
+        found.append(f"namespace label {names.KIND}: {kind!r} is no kind; it counts as not said")
+    return found
+
+
+def _labels(expect: Expectation, unread: Sequence[str]) -> Iterator[Failure]:
+    """Every label that says what the pod is can be read, unless the test expects the warning."""
+    for line in unread:
+        if not any(text in line for text in expect.warnings or ()):
+            wanted = "every label can be read (or name this one in warnings)"
+            yield Failure("labels", wanted, line)
+
+
+def _answer(expect: Expectation, decision: Decision, unread: Sequence[str]) -> Iterator[Failure]:
     """Result, reason, and warnings."""
+    given = [*decision.warnings, *unread]
     seen = decision.result + (f": {decision.reason}" if decision.reason else "")
     if expect.result is not None and expect.result != decision.result:
         yield Failure("result", expect.result, seen)
@@ -89,9 +114,9 @@ def _answer(expect: Expectation, decision: Decision) -> Iterator[Failure]:
         yield Failure("result", "admitted", seen)
     elif expect.reason is not None and expect.reason not in decision.reason:
         yield Failure("reason", expect.reason, decision.reason or "none")
-    warnings = "; ".join(decision.warnings) or "none"
+    warnings = "; ".join(given) or "none"
     for text in expect.warnings or ():
-        if not any(text in warning for warning in decision.warnings):
+        if not any(text in warning for warning in given):
             yield Failure("warnings", text, warnings)
     if expect.warnings == [] and decision.warnings:
         yield Failure("warnings", "none", warnings)
@@ -101,14 +126,19 @@ def _part(
     expect: Expectation,
     arrival: Arrival,
     decision: Decision,
-    took_part: Sequence[str],
     policies: PolicySet,
 ) -> Iterator[Failure]:
-    """Which policies took part; that some did, unless the test says otherwise."""
+    """Which enforced policies took part; that some did, unless the test says otherwise.
+
+    A test that expects something of policies under Audit is about those.
+    """
     if expect.policies is None:
-        if not took_part:
-            why = _why_not(arrival, decision, policies)
-            yield Failure("policies", "some policy takes part (or say policies: [])", "none", why)
+        audited = decision.audited.policies if decision.audited else ()
+        if not decision.policies and not (audited and expect.audited):
+            why = [f"{name} matches, and is under Audit here" for name in audited]
+            why += _why_not(arrival, decision, policies)
+            wanted = "some enforced policy takes part (or say policies: [], or audited)"
+            yield Failure("policies", wanted, "none", why)
     elif set(expect.policies) != set(decision.policies):
         differing = set(expect.policies) ^ set(decision.policies)
         yield Failure(

@@ -153,11 +153,13 @@ class Expectation(Strict):
     policies: list[Text] | None = Field(
         default=None,
         description="The enforced policies that took part: these and no others. A test in which "
-        "no policy took part fails unless it says [] here.",
+        "no enforced policy took part fails unless it says [] here, or expects something of "
+        "audited.",
     )
     warnings: list[Text] | None = Field(
         default=None,
-        description="Each is text of some warning; [] means that there is none.",
+        description="Each is text of some warning; [] means that there is none. A label of ours "
+        "that cannot be read fails the test unless its warning is expected here.",
     )
     equals: Fields | None = Field(
         default=None,

@@ -34,7 +34,8 @@ class Verdict:
 
     line:     where it stands in its file, from 1
     result:   what the engine answered
-    policies: names of the policies that took part, those under Audit included
+    policies: names of the enforced policies that took part
+    audited:  names of the policies under Audit that matched, and whether the test is about them
     trace:    of every field what became of it, and why
     """
 
@@ -43,8 +44,15 @@ class Verdict:
     line: int
     result: Result
     policies: tuple[str, ...]
+    audited: tuple[str, ...]
+    about_audit: bool
     failures: Sequence[Failure]
     trace: Sequence[Entry]
+
+    @property
+    def reached(self) -> tuple[str, ...]:
+        """Names of the policies that the test is about."""
+        return (*self.policies, *(self.audited if self.about_audit else ()))
 
     @property
     def passed(self) -> bool:

@@ -69,6 +69,11 @@ class PolicyMetrics(Exposition):
         self._policy_set_loaded = self._gauge(
             "fairlead_policy_set_loaded_timestamp_seconds", "When the policy set was loaded."
         )
+        self._policy_set_errors = self._gauge(
+            "fairlead_policy_set_errors",
+            "Errors of the policy set that serves, such as policies that reject every pod:"
+            " `fairlead check` names them.",
+        )
         self._reloads = Counter(
             "fairlead_policy_reload",
             "Policy sets read anew: loaded, or refused and the last good one kept.",
@@ -128,8 +133,11 @@ class PolicyMetrics(Exposition):
         names: Collection[str],
         now: datetime,
         exceptions: Collection[str] = (),
+        faults: int = 0,
     ) -> None:
         """Record the policy set that serves from now on, by its hash, its policies and exceptions.
+
+        `faults` is the number of errors with which it serves all the same.
 
         Decisions counted under policies or exceptions that are gone are forgotten, or years of
         edits would pile up.
@@ -138,6 +146,7 @@ class PolicyMetrics(Exposition):
         self._policy_set.clear()
         self._policy_set.labels(digest).set(1)
         self._policy_set_loaded.set(now.timestamp())
+        self._policy_set_errors.set(faults)
         for result, policy in list(self._decision_children):
             if policy not in names and policy != NO_POLICY:
                 del self._decision_children[result, policy]

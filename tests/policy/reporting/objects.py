@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 
 from webhook import names
+from webhook.policy.objects import Objects
 from webhook.policy.reporting.seen import MODELS, Seen
+from webhook.policy.set_judgement import SetJudgement
 from webhook.policy.status_model import ObjectStatus
 
 KINDS = {resource: kind for kind, resource in names.POLICY_RESOURCES.items()}
 POOL: dict[str, Any] = {"defaults": {"nodeSelector": {"pool": "a"}}}
 SPOT: dict[str, Any] = {"nodes": [{"labels": {"lifecycle": "spot"}}]}
 ON_SPOT: dict[str, Any] = {"overrides": {"capacity": [{"class": "spot", "mode": "Constrain"}]}}
+
+
+def judged_objects(objects: Mapping[str, bytes]) -> SetJudgement:
+    """All that is said of the objects, on a day in March."""
+    return Objects().judged(objects, datetime(2026, 3, 1, 12, tzinfo=UTC))
 
 
 def seen(

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from tests.policy.reporting.objects import ON_SPOT, POOL, by_place, capacity_class, policy
+from tests.policy.reporting.objects import (
+    ON_SPOT,
+    POOL,
+    by_place,
+    capacity_class,
+    judged_objects,
+    policy,
+)
 from tests.wording import Wording, mentions
-from webhook.policy.objects import load_objects
+from webhook.policy.findings import Kind
 from webhook.policy.reporting.acceptance import Acceptance, judged, remembered
 from webhook.policy.reporting.counting import Ledger
+from webhook.policy.reporting.satisfaction import satisfaction
 from webhook.policy.reporting.seen import Seen
 from webhook.policy.reporting.statuses import Knowledge, due
 
@@ -15,7 +23,7 @@ NOW = "2026-03-01T12:00:00Z"
 
 def judge(*objects: Seen, before: Acceptance | None = None) -> Acceptance:
     """What is said of these objects."""
-    return judged(load_objects, by_place(*objects), before or Acceptance())
+    return judged(judged_objects, by_place(*objects), before or Acceptance())
 
 
 def said(acceptance: Acceptance) -> dict[str, tuple[str, str]]:
@@ -117,3 +125,36 @@ def test_warnings_are_told_with_what_is_accepted() -> None:
     assert said(found) == {"p": ("True", "Accepted")}
     field = "spec.defaults.nodeSelector[kubernetes.io/hostname]"
     assert message(found, "placementpolicies/p").startswith(f"{field}: ")
+
+
+def test_warnings_about_policies_beside_each_other_are_told_too() -> None:
+    """Each at its object: all that `fairlead check` says of the same set."""
+    level = {"overrides": {"schedulerName": "a"}, "match": {"roles": ["worker"]}}
+    objects = by_place(
+        policy("a", level), policy("b", {**level, "overrides": {"schedulerName": "b"}, "match": {}})
+    )
+    found = judged(judged_objects, objects, Acceptance())
+    texts = {place: each.text for place, each in objects.items()}
+    expected = judged_objects(texts).findings
+    assert {each.kind for each in expected} >= {Kind.EQUAL_PRIORITY, Kind.EMPTY_SETTING}
+    for each in expected:
+        assert each.text in message(found, each.file)
+
+
+def test_a_set_with_a_fault_is_in_force_and_says_so(wording: Wording) -> None:
+    """As one may be stored by a version that did not refuse it."""
+    zones = [{"requirements": {"nodeSelector": {"zone": zone}}} for zone in "ab"]
+    found = judge(policy("p1", zones[0]), policy("p2", zones[1]), policy("p3", POOL))
+    assert said(found) == {
+        "p1": ("True", "Accepted"),
+        "p2": ("True", "AcceptedWithErrors"),
+        "p3": ("True", "Accepted"),
+    }
+    text = message(found, "placementpolicies/p2")
+    mentions(text, "spec.requirements.nodeSelector.zone: ", "every run", "'a'", "'b'")
+    wording(text)
+    assert found.policies is not None
+    satisfied = satisfaction(found.policies, None, found.ready, found.faults)
+    assert satisfied["placementpolicies/p2"].status == "False"
+    assert satisfied["placementpolicies/p2"].reason == "EveryPodRejected"
+    assert satisfied["placementpolicies/p1"].status == "Unknown"

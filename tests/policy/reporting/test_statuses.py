@@ -9,10 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.policy.reporting.objects import ON_SPOT, by_place, capacity_class, exception, policy
+from tests.policy.reporting.objects import (
+    ON_SPOT,
+    by_place,
+    capacity_class,
+    exception,
+    judged_objects,
+    policy,
+)
 from tests.wording import Wording, mentions
 from webhook.crd.conditions import Said
-from webhook.policy.objects import load_objects
 from webhook.policy.reporting.acceptance import Acceptance, judged, remembered
 from webhook.policy.reporting.counting import Count, Ledger, Report, counted, met
 from webhook.policy.reporting.satisfaction import SATISFIABLE
@@ -31,7 +37,7 @@ def known(*objects: Seen, said: Said = FOUND, served: str | None = "h", pods: in
     counts = {each.name: Count(pods, 0, LATER) for each in objects}
     if pods:
         ledger = counted(ledger, {"a"}, {"a": Report("1", "h", counts)})
-    acceptance = judged(load_objects, by_place(*objects), Acceptance())
+    acceptance = judged(judged_objects, by_place(*objects), Acceptance())
     return Knowledge(
         acceptance,
         {each.place: (each.version, said) for each in objects},
@@ -125,7 +131,7 @@ def test_an_end_is_told_though_the_set_is_refused(until: str, wording: Wording) 
     seen, _ = written(first, known(first), "2026-03-01T11:59:59Z")
     assert [each.status for each in seen.status.conditions] == ["True", "True", "True"]
     objects = seen, policy("bad", ON_SPOT)
-    acceptance = judged(load_objects, by_place(*objects), remembered(objects))
+    acceptance = judged(judged_objects, by_place(*objects), remembered(objects))
     assert acceptance.policies is None
     seen, _ = written(seen, known(seen)._replace(acceptance=acceptance, satisfied={}), NOW)
     (in_force,) = (each for each in seen.status.conditions if each.type == "InForce")

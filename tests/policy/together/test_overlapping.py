@@ -9,7 +9,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from tests.laws.world import CLUSTER, policy_set
-from tests.policy.together.test_jointly import AB, AC, BC, within
+from tests.policy.together.test_everywhere import AB, AC, BC, within
 from tests.policy.together.test_warnings import policies_of, policy, thorough, told
 from tests.policy.together.test_witness import arrival, excluded
 from tests.wording import Wording, mentions
@@ -68,7 +68,7 @@ def test_nothing_is_told_where_no_such_pod_comes_to_be(other: Json) -> None:
 def test_what_holds_for_all_pods_of_one_is_told_as_that(wording: Wording) -> None:
     """Once, and of every pod: that says more."""
     (line,) = told(policy("a", requirements=AB), policy("b", requirements=BC), C)
-    mentions(line, "placementpolicies/c:", "policies 'a', 'b'", "every pod", "rejected")
+    mentions(line, "placementpolicies/c:", "policy a", "policy b", "every pod", "rejected")
     wording(line)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from typing import Any
 
 import pytest
@@ -10,10 +11,11 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from webhook.identity import Identity
+from webhook.placement.schema.syntax import is_dns_label
 from webhook.policy import conditions
 from webhook.policy.match_model import Match
 from webhook.policy.subject import Subject
-from webhook.policy.together.reach import Reach
+from webhook.policy.together.reach import Reach, includes, overlap
 
 Json = dict[str, Any]
 LABELS = ("a", "b")
@@ -66,7 +68,9 @@ subjects = st.builds(
     labels,
     labels,
     st.builds(
-        Identity,
+        lambda run, kind, framework, role, index, source, leads: Identity(
+            run, kind, framework, role, index, source, leads or role == "master"
+        ),
         st.just("r"),
         st.sampled_from(["job", "experiment"]),
         st.sampled_from([None, "pytorch", "mpi"]),
@@ -160,6 +164,56 @@ def test_a_wider_block_is_seen_to_be_wider(wide: Json, narrow: Json) -> None:
 def test_blocks_without_a_common_pod_are_seen_to_be_apart(one: Json, two: Json) -> None:
     """By each condition of which a pod has but one value."""
     assert apart(one, two)
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "common"),
+    [
+        ("lab-1-*", "lab-10-*", False),
+        ("team-?", "team-1", True),
+        ("ml-*", "*-dev", True),
+        ("ml-*", "ml-a-*", True),
+        ("a*b", "*c", False),
+        ("a?", "a-", False),
+        ("*-x-*", "y*", True),
+        ("-*", "*", False),
+        ("*-", "*", False),
+        ("ab*", "a*bc*", True),
+    ],
+)
+def test_two_globs_are_compared_by_the_names_they_share(one: str, two: str, common: bool) -> None:
+    """Names that a namespace can have."""
+    assert overlap(one, two) is overlap(two, one) is common
+    assert apart({"namespaces": [one]}, {"namespaces": [two]}) is not common
+
+
+globs = st.text("ab-*?", min_size=1, max_size=5)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(globs, globs, st.lists(st.text("ab-", min_size=1, max_size=6), min_size=1, max_size=5))
+def test_what_two_globs_share_is_never_missed(one: str, two: str, some: list[str]) -> None:
+    """By fnmatch."""
+    for name in some:
+        in_one, in_two = (fnmatch.fnmatchcase(name, each) for each in (one, two))
+        if in_two and includes(one, two):
+            assert in_one
+        if in_one and in_two and is_dns_label(name):
+            assert overlap(one, two)
+
+
+def test_teams_of_globs_that_differ_are_not_told_to_overlap() -> None:
+    """As eleven teams are written."""
+    teams = [{"namespaces": [f"team-{at}", f"lab-{at}-*"]} for at in range(1, 12)]
+    assert all(apart(one, two) for one in teams for two in teams if one is not two)
+
+
+def test_a_role_that_leads_is_a_coordinators() -> None:
+    """Whatever its framework."""
+    assert covers({"coordinator": True}, {"roles": ["master", "chief"]})
+    assert not covers({"coordinator": True}, {"roles": ["master", "worker"]})
+    assert apart({"coordinator": False}, {"roles": ["head"]})
+    assert not apart({"coordinator": True}, {"roles": ["worker"]})
 
 
 def test_a_pod_may_ask_for_several_resources() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Protocol
 
 from webhook.policy.objects import Objects
@@ -19,9 +21,12 @@ if TYPE_CHECKING:
     from webhook.kube.cache import Change
     from webhook.placement.nodes import Node
     from webhook.policy.reporting.seen import Version
+    from webhook.policy.set_judgement import SetJudgement
 
 # Seconds: of a `kubectl apply` of fifty objects, one comes every ten or twenty milliseconds.
 SETTLE: Final = 0.2
+# Seconds until objects that have not changed are judged anew: exceptions end.
+AGAIN: Final = 600.0
 # Thousands of policies and nodes take seconds, which must not be all that this process does.
 SHARE: Final = 0.1
 # Seconds between looks at whether the nodes are known by now, and once it was said that they are
@@ -46,13 +51,20 @@ class Nodes(Protocol):
 class Judging:
     """What is to be said of the objects, kept current by `judge` and `survey`.
 
-    `news` is called whenever something else is to be said.
+    `news` is called whenever something else is to be said. `clock` is the wall clock, in UTC.
     """
 
-    def __init__(self, objects: StoredObjects, nodes: Nodes, news: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        objects: StoredObjects,
+        nodes: Nodes,
+        news: Callable[[], None],
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
         self._objects = objects
         self._nodes = nodes
         self._news = news
+        self._clock = clock
         self._reader = Objects()
         self._changed = asyncio.Event()
         self._another = asyncio.Event()
@@ -70,14 +82,20 @@ class Judging:
             self._changed.clear()
             objects = {place: each.seen for place, each in self._objects.objects().items()}
             policies = self.acceptance.policies
-            self.acceptance = await asyncio.to_thread(
-                judged, self._reader.load, objects, self.acceptance
-            )
+            began = time.monotonic()
+            self.acceptance = await asyncio.to_thread(judged, self._judge, objects, self.acceptance)
             if self.acceptance.policies is not policies:
                 self._another.set()
             self._news()
-            await self._changed.wait()
+            # A thousand policies take seconds, which must not be all that this process does.
+            await asyncio.sleep(time.monotonic() - began)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(AGAIN):
+                    await self._changed.wait()
             await asyncio.sleep(SETTLE)
+
+    def _judge(self, objects: Mapping[str, bytes]) -> SetJudgement:
+        return self._reader.judged(objects, self._clock())
 
     async def survey(self) -> NoReturn:
         """Go on until cancelled."""
@@ -92,7 +110,9 @@ class Judging:
                 continue
             self._another.clear()
             began = time.monotonic()
-            said = await asyncio.to_thread(satisfaction, acceptance.policies, nodes)
+            said = await asyncio.to_thread(
+                satisfaction, acceptance.policies, nodes, acceptance.ready, acceptance.faults
+            )
             self.satisfied = {
                 place: (acceptance.in_force[place], each)
                 for place, each in said.items()

@@ -99,7 +99,7 @@ class _Tenure:
         self._objects = StoredObjects(client)
         self._nodes = NodeView(client)
         self._statuses = StatusWriter(writer, self._objects, self._due, interval=interval)
-        self._judging = Judging(self._objects, self._nodes, self._statuses.wake)
+        self._judging = Judging(self._objects, self._nodes, self._statuses.wake, clock)
         self._ledger = Ledger()
         self._served: tuple[Served, ...] | None = None
         self._silent: dict[str, int] = {}

@@ -5,20 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook import names
-from webhook.errors import InvalidDocuments
 from webhook.installation.doctor.findings import Finding, error, note, warning
 from webhook.installation.doctor.seen import Read
-from webhook.policy.load import load
-from webhook.policy.objects import load_objects
+from webhook.policy import source
+from webhook.policy.findings import condensed
+from webhook.policy.objects import Objects
+from webhook.policy.set_judgement import judge_set
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from datetime import datetime
 
     from webhook.installation.doctor.seen import Seen
-    from webhook.policy.load import Loaded
+    from webhook.policy.model import PolicyDocument
+    from webhook.policy.reader import Documents
 
 _CONFIG_MAP = f"ConfigMap {names.NAMESPACE}/{names.POLICIES_CONFIG_MAP}"
 _MOST = 5
+_SERVES = "until then the set serves with it"
 _UNTIL = "until then the last good set serves, and a webhook that starts anew is never ready"
 
 
@@ -26,7 +30,7 @@ class _Place(NamedTuple):
     """Where policies are, and what people do about them there."""
 
     name: str
-    read: Callable[[Mapping[str, bytes]], Loaded]
+    read: Callable[[Mapping[str, bytes]], Documents[PolicyDocument]]
     absent: str
     bring: str
     mend: str
@@ -36,7 +40,7 @@ class _Place(NamedTuple):
 
 _IN_CONFIG_MAP = _Place(
     _CONFIG_MAP,
-    load,
+    source.parse,
     f"there is no {_CONFIG_MAP}: pods of the webhook cannot start",
     "fairlead install --policies-from-files --policies DIR",
     "mend it, then fairlead check DIR and fairlead install --policies-from-files --policies DIR",
@@ -45,12 +49,12 @@ _IN_CONFIG_MAP = _Place(
 )
 _IN_CLUSTER = _Place(
     "the cluster",
-    load_objects,
+    Objects().documents,
     "the cluster has no definitions of policies: the webhook takes them from there",
     "kubectl apply --server-side -f manifests/crds",
     "mend it, or the object that it names",
     "kubectl get placementpolicies,capacityclasses,placementexceptions -o yaml",
-    "the log of the webhook has them all",
+    "fairlead check cluster tells them all",
 )
 
 
@@ -65,20 +69,23 @@ def policies(seen: Seen) -> Iterator[Finding]:
     if seen.policies is None:
         yield error(place.absent, place.bring)
     else:
-        yield from _judged(seen.policies, place)
+        yield from _judged(seen.policies, place, seen.now)
 
 
-def _judged(documents: Mapping[str, bytes], place: _Place) -> Iterator[Finding]:
-    try:
-        loaded = place.read(documents)
-    except InvalidDocuments as problem:
-        wrong = [each for each in problem.findings if getattr(each, "severity", "") == "error"]
-        for each in wrong[:_MOST]:
-            yield error(f"{place.name}: {each}", f"{place.mend}; {_UNTIL}")
-        if len(wrong) > _MOST:
-            yield note(f"{len(wrong) - _MOST} more errors: {place.all}")
+def _judged(documents: Mapping[str, bytes], place: _Place, now: datetime) -> Iterator[Finding]:
+    found = judge_set(place.read(documents), now=now)
+    wrong = [each for each in found.findings if each.severity == "error"]
+    cure = f"{place.mend}; {_SERVES if found.policies else _UNTIL}"
+    for each in wrong[:_MOST]:
+        yield error(f"{place.name}: {each}", cure)
+    if len(wrong) > _MOST:
+        yield note(f"{len(wrong) - _MOST} more errors: {place.all}")
+    if found.policies is None:
         return
-    for each in loaded.warnings[:_MOST]:
+    warnings = condensed([each for each in found.findings if each.severity == "warning"])
+    for each in warnings[:_MOST]:
         yield warning(f"{place.name}: {each}", place.look)
-    if not loaded.policies.policies:
+    if len(warnings) > _MOST:
+        yield note(f"{len(warnings) - _MOST} more warnings: {place.all}")
+    if not found.policies.policies:
         yield note(f"{place.name} has no policy: pods are stamped, and stay as they are")

@@ -5,20 +5,21 @@ A set is taken whole (decision 29): one object that is wrong keeps all that is n
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from webhook import names
 from webhook.crd.conditions import Said
-from webhook.errors import InvalidDocuments
-from webhook.policy.findings import Finding, first_few
+from webhook.policy.findings import first_few
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from webhook.policy.load import Loaded
+    from webhook.policy.findings import Finding
     from webhook.policy.policy_set import PolicySet
     from webhook.policy.reporting.seen import Seen, Version
+    from webhook.policy.set_judgement import SetJudgement
+    from webhook.policy.together.said import Policy
 
 ACCEPTED: Final = "Accepted"
 # A message is for a terminal; the log of the webhook has all of it.
@@ -40,12 +41,16 @@ class Acceptance:
     in_force: the versions of which the last good set is made
     policies: that set; None if none is known, though there may be one that others compiled
     faulty:   the places of what keeps the newest objects from being a set
+    ready:    the policies of that set, as those beside them see them
+    faults:   the errors with which that set is in force
     """
 
     said: Mapping[str, tuple[Version, Said]] = field(default_factory=dict)
     in_force: Mapping[str, Version] = field(default_factory=dict)
     policies: PolicySet | None = None
     faulty: tuple[str, ...] = ()
+    ready: Sequence[Policy] = ()
+    faults: Sequence[Finding] = ()
 
 
 def remembered(objects: Iterable[Seen]) -> Acceptance:
@@ -62,16 +67,15 @@ def remembered(objects: Iterable[Seen]) -> Acceptance:
 
 
 def judged(
-    load: Callable[[Mapping[str, bytes]], Loaded],
+    judge: Callable[[Mapping[str, bytes]], SetJudgement],
     objects: Mapping[str, Seen],
     before: Acceptance,
 ) -> Acceptance:
-    """What is to be said of the objects as they are now. `load` is Objects.load, or as good."""
+    """What is to be said of the objects as they are now. `judge` is as Objects.judged."""
     versions = {place: each.version for place, each in objects.items()}
-    try:
-        loaded = load({place: each.text for place, each in objects.items()})
-    except InvalidDocuments as error:
-        findings = _by_place(error.findings)
+    found = judge({place: each.text for place, each in objects.items()})
+    findings = _by_place(found.findings)
+    if found.policies is None:
         faulty = tuple(
             place
             for place, found in findings.items()
@@ -81,13 +85,20 @@ def judged(
             place: (each.version, _while_refused(each, findings.get(place, ()), faulty, before))
             for place, each in objects.items()
         }
-        return Acceptance(said, before.in_force, before.policies, faulty)
-    warnings = _by_place(loaded.warnings)
+        return replace(before, said=said, faulty=faulty)
     said = {
-        place: (each.version, Said(ACCEPTED, "True", "Accepted", _listed(warnings.get(place, ()))))
-        for place, each in objects.items()
+        place: (each.version, _in_force(findings.get(place, ()))) for place, each in objects.items()
     }
-    return Acceptance(said, versions, loaded.policies)
+    faults = [each for each in found.findings if each.is_fault]
+    return Acceptance(said, versions, found.policies, ready=found.ready, faults=faults)
+
+
+def _in_force(found: Sequence[Finding]) -> Said:
+    """What is said of an object that the webhook goes by, errors first."""
+    faults = [each for each in found if each.is_fault]
+    others = [each for each in found if not each.is_fault]
+    reason = "AcceptedWithErrors" if faults else "Accepted"
+    return Said(ACCEPTED, "True", reason, _listed([*faults, *others]))
 
 
 def _while_refused(
@@ -114,20 +125,16 @@ def _reason(seen: Seen, errors: Sequence[Finding]) -> str:
     return _REASONS[seen.resource]
 
 
-def _by_place(findings: Iterable[object]) -> dict[str, list[Finding]]:
+def _by_place(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
     found: dict[str, list[Finding]] = {}
     for each in findings:
-        if isinstance(each, Finding):
-            found.setdefault(each.file, []).append(each)
+        found.setdefault(each.file, []).append(each)
     return found
 
 
 def _listed(findings: Sequence[Finding]) -> str:
     """What was found, without the place, which is the object that says it."""
-    texts = [
-        f"{each.path}: {each.message}" if each.path else each.message
-        for each in findings[:_MOST_FINDINGS]
-    ]
+    texts = [each.text for each in findings[:_MOST_FINDINGS]]
     more = len(findings) - len(texts)
     text = "; ".join([*texts, f"and {more} more"] if more else texts)
     return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"

@@ -10,25 +10,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from webhook.placement.fold import fold
+from webhook.placement.label_values import int64
 from webhook.placement.wishes import CapacityWish, MemberWish, TolerationWish
-from webhook.policy.findings import first_few
+from webhook.policy.findings import Kind, first_few
+from webhook.policy.together.said import limits
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
+    from webhook.placement.bundle import Bundle
     from webhook.placement.trace import Entry
     from webhook.placement.wishes import Wish
-    from webhook.policy.findings import Finding
+    from webhook.policy.findings import Finding, Path, Severity
     from webhook.policy.together.said import Policy, Said
 
-_Trouble: TypeAlias = Literal["rejected", "dropped", "level"]
+_Trouble: TypeAlias = Literal[Kind.SOME_PODS_REJECTED, Kind.DROPPED_BESIDE, Kind.EQUAL_PRIORITY]
 _TEXTS: Final[dict[_Trouble, str]] = {
-    "rejected": "contradicts what {} requires: a pod that both match is rejected",
-    "dropped": "is dropped from pods that {} matches too: no node meets both",
-    "level": "{} overrides it too, with equal priority: only the names decide",
+    Kind.SOME_PODS_REJECTED: "contradicts what {} requires: a pod that both match is rejected",
+    Kind.DROPPED_BESIDE: "is dropped from pods that {} matches too: no node meets both",
+    Kind.EQUAL_PRIORITY: "{} overrides it too, with equal priority: only the names decide",
 }
 _Gist: TypeAlias = tuple[str, str, str, str]
 _NAMED: Final = 3
+# Whether two policies may match one pod is asked so many times as often as two are folded.
+_LOOKS: Final = 4
 
 
 class _Met(NamedTuple):
@@ -55,8 +60,8 @@ class Pairs:
     """All policies, which are given in their order.
 
     What two policies of the same minds meet in each other is worked out once. At most `most` such
-    pairs are folded, and so many pairs of policies held against each other: of a thousand, each of
-    a mind of its own, not every pair can be looked at while somebody waits.
+    pairs are folded, and some times as many held against each other: of a thousand, each of a mind
+    of its own, not every pair can be looked at while somebody waits.
     """
 
     def __init__(self, policies: Sequence[Policy], most: int) -> None:
@@ -66,17 +71,24 @@ class Pairs:
         self._by_token: dict[str, set[bytes]] = {}
         self._known: dict[tuple[bytes, bytes], tuple[_Met, ...]] = {}
         self._alone: dict[str, frozenset[_Gist]] = {}
-        self._folds = self._looks = most
+        self._folds, self._looks = most, most * _LOOKS
         for at, policy in enumerate(policies):
             self._by_mind.setdefault(policy.mind, []).append(at)
         for mind, (first, *_) in self._by_mind.items():
             for token in _tokens(policies[first]):
                 self._by_token.setdefault(token, set()).add(mind)
 
-    def of(self, chosen: Iterable[Policy], *, level: bool = True) -> Iterator[Finding]:
+    def of(
+        self,
+        chosen: Iterable[Policy],
+        *,
+        level: bool = True,
+        told: Collection[frozenset[Policy]] = (),
+    ) -> Iterator[Finding]:
         """What is to be said of these policies beside any other.
 
-        Without `level` nothing is said of overrides of equal priority.
+        Without `level` nothing is said of overrides of equal priority. Of the pairs in `told` it is
+        known already that they reject pods.
         """
         fights: dict[tuple[int, int, _Trouble, bool], list[_Fight]] = {}
         done: set[int] = set()
@@ -85,6 +97,9 @@ class Pairs:
                 break
             done.add(self._at[id(policy)])
             for fight in self._fights(policy, done, level=level):
+                pair = frozenset((fight.policy, fight.other))
+                if fight.trouble is Kind.SOME_PODS_REJECTED and pair in told:
+                    continue
                 key = (self._at[id(fight.policy)], id(fight.said), fight.trouble, fight.is_to_come)
                 fights.setdefault(key, []).append(fight)
         for found in fights.values():
@@ -94,21 +109,15 @@ class Pairs:
         mine = self._at[id(policy)]
         minds = {mind for token in _tokens(policy) for mind in self._by_token[token]}
         for mind in sorted(minds - {policy.mind}):
-            example = self._policies[self._by_mind[mind][0]]
-            first, second = self._met(policy, example), self._met(example, policy)
-            if not level:
-                first, second = _grave(first), _grave(second)
-            if not first and not second:
-                continue
             for at in self._by_mind[mind]:
                 other = self._policies[at]
                 if at in done or not self._looks:
                     continue
                 self._looks -= 1
-                if mine < at:
-                    yield from _between(policy, other, first)
-                else:
-                    yield from _between(other, policy, second)
+                # Most policies of a large set are for pods of their own.
+                if not policy.apart(other):
+                    one, two = (policy, other) if mine < at else (other, policy)
+                    yield from _between(one, two, self._met(one, two), level=level)
 
     def _met(self, one: Policy, two: Policy) -> tuple[_Met, ...]:
         key = (one.mind, two.mind)
@@ -130,38 +139,76 @@ class Pairs:
         return found
 
 
-def _grave(met: Sequence[_Met]) -> tuple[_Met, ...]:
-    return tuple(each for each in met if each.trouble != "level")
-
-
-def _between(one: Policy, two: Policy, met: Sequence[_Met]) -> Iterator[_Fight]:
-    """What two policies meet in each other, if there can be a pod that both match."""
-    if one.model.spec.priority != two.model.spec.priority:
-        met = _grave(met)
-    if met and not one.apart(two):
-        for each in met:
+def _between(one: Policy, two: Policy, met: Sequence[_Met], *, level: bool) -> Iterator[_Fight]:
+    """What two policies that may match one pod meet in each other."""
+    level = level and one.model.spec.priority == two.model.spec.priority
+    for each in met:
+        if level or each.trouble is not Kind.EQUAL_PRIORITY:
             policy, other = (two, one) if each.second else (one, two)
             yield _Fight(policy, policy.hard[each.at], each.trouble, other)
 
 
 def alone(policy: Policy) -> Iterator[Finding]:
-    """What a policy says that cannot stand beside its own requirements."""
-    required = [said.wish for said in policy.of_parts("requirements")]
-    if fold((policy.name,), required).contradictions:
-        what = "the requirements contradict each other: every pod that it matches is rejected"
-        what += _once_enforced([policy])
-        yield policy.document.finding(("spec", "requirements"), what, "warning")
+    """What a policy says that no node meets, by itself or beside what it says otherwise."""
+    required = policy.of_parts("requirements")
+    if policy.contradictory:
+        why = _fold(policy, required).contradictions[0]
+        what = f"every pod that it matches is rejected: {why}"
+        severity: Severity = "error" if policy.enforced else "warning"
+        yield policy.document.finding(
+            _first_rejected(policy, required),
+            what + once_enforced([policy]),
+            severity,
+            about=policy.name,
+            kind=Kind.EVERY_POD_REJECTED,
+        )
         return
     # Of a class another policy's requirement may come first.
-    sure = [wish for wish in required if not isinstance(wish, CapacityWish)]
-    for said in policy.of_parts("overrides", "defaults"):
-        if said.limits and _is_dropped(said.wish, fold((policy.name,), [*sure, said.wish]).trace):
-            what = "no pod gets it: no node meets it beside the policy's own requirements"
-            yield policy.document.finding(said.path, what, "warning")
+    sure = [said for said in required if not isinstance(said.wish, CapacityWish)]
+    for part in ("overrides", "defaults"):
+        before: list[Said] = []
+        for said in policy.of_parts(part):
+            if not said.limits:
+                continue
+            if _is_dropped(policy, [], said):
+                what = f"no pod gets it: no node can meet {said.wish.wanted}{_hint(said.wish)}"
+                yield _impossible(policy, said, what)
+            elif _is_dropped(policy, sure, said):
+                what = "no pod gets it: no node meets it beside the policy's own requirements"
+                yield policy.document.finding(said.path, what, "warning", kind=Kind.NEVER_APPLIED)
+            elif _is_dropped(policy, before, said):
+                what = f"no pod gets it: no node meets it beside the other {part} of the policy"
+                yield _impossible(policy, said, what)
+            else:
+                before.append(said)
 
 
-def _is_dropped(wish: Wish, trace: Iterable[Entry]) -> bool:
-    return any((line.outcome, line.field) == ("dropped", wish.field) for line in trace)
+def _impossible(policy: Policy, said: Said, what: str) -> Finding:
+    about = f"{policy.name} {said.wish.part} {said.wish.field}"
+    return policy.document.finding(said.path, what, about=about, kind=Kind.IMPOSSIBLE_SETTING)
+
+
+def _hint(wish: Wish) -> str:
+    """Why no label meets a bound that looks as if some could."""
+    requirements = (r for term in limits(wish) for r in term.get("matchExpressions") or ())
+    below = (r for r in requirements if r.get("operator") == "Lt")
+    if any((int64(value) or 0) <= 0 for r in below for value in r.get("values") or ()):
+        return ", for no label is a negative number"
+    return ""
+
+
+def _fold(policy: Policy, some: Iterable[Said]) -> Bundle:
+    return fold((policy.name,), [said.wish for said in some])
+
+
+def _first_rejected(policy: Policy, required: Sequence[Said]) -> Path:
+    rejected = {e.field for e in _fold(policy, required).trace if e.outcome == "rejected"}
+    return next(said.path for said in required if said.wish.field in rejected)
+
+
+def _is_dropped(policy: Policy, before: Sequence[Said], said: Said) -> bool:
+    trace = _fold(policy, [*before, said]).trace
+    return any((line.outcome, line.field) == ("dropped", said.wish.field) for line in trace)
 
 
 def _gist(line: Entry) -> _Gist:
@@ -185,10 +232,12 @@ def _meet(one: Policy, two: Policy, own: frozenset[_Gist]) -> Iterator[_Met]:
 
 def _trouble(line: Entry, wish: Wish, other: Policy) -> _Trouble | None:
     match line.outcome:
-        case "rejected" | "dropped":
-            return line.outcome
+        case "rejected":
+            return Kind.SOME_PODS_REJECTED
+        case "dropped":
+            return Kind.DROPPED_BESIDE
         case "lost" if _overrides(other, wish):
-            return "level"
+            return Kind.EQUAL_PRIORITY
     return None
 
 
@@ -219,11 +268,11 @@ def _finding(fights: Sequence[_Fight]) -> Finding:
     if len(names) > 1:
         text = text.replace(" requires:", " require:").replace(" matches too:", " match too:")
         text = text.replace(" overrides it", " override it")
-    text += _once_enforced([policy, *(fight.other for fight in fights)])
-    return policy.document.finding(said.path, text, "warning", about=trouble)
+    text += once_enforced([policy, *(fight.other for fight in fights)])
+    return policy.document.finding(said.path, text, "warning", about=trouble, kind=trouble)
 
 
-def _once_enforced(policies: Iterable[Policy]) -> str:
+def once_enforced(policies: Iterable[Policy]) -> str:
     """When what is said of the policies comes true, if that is not now."""
     names = [repr(each.name) for each in _audited(policies)]
     if not names:

@@ -1,7 +1,7 @@
 """Policies that merely overlap, of which no two contradict, and that together leave no node.
 
-Told where a pod is found that all of them match. Where one of them is for no other pods than all
-the others are, `jointly` tells it.
+Told where a pod is found that all of them match. Where they are for all pods of one of them,
+`everywhere` tells it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhook.policy.findings import first_few
+from webhook.policy.findings import Kind, first_few
 from webhook.policy.together.shapes import narrowed, shapes
 from webhook.policy.together.witness import find
 
@@ -47,7 +47,9 @@ class Overlap(NamedTuple):
             f"{first_few([repr(each.name) for each in others], _NAMED)} require: a pod that all of "
             f"them match is rejected, such as one {self.pod}"
         )
-        return policy.document.finding(("spec", "requirements"), what, "warning", about="overlap")
+        return policy.document.finding(
+            ("spec", "requirements"), what, "warning", about="overlap", kind=Kind.SOME_PODS_REJECTED
+        )
 
 
 class Effort:

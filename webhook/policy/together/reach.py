@@ -6,45 +6,65 @@ only that it is not.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import functools
+import itertools
+import re
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+from webhook import names
+from webhook.interception import EXCLUDED_NAMESPACES
 from webhook.placement import label_values
-from webhook.policy.conditions import globs, is_glob
+from webhook.placement.nodes import written
+from webhook.placement.schema.syntax import MAX_NAME
+from webhook.policy.conditions import is_glob
 from webhook.policy.selectors import compile_selector
+from webhook.replicas import parse_index
 
 if TYPE_CHECKING:
-    import re
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from webhook.placement.schema import LabelSelector
     from webhook.placement.shapes import Requirement
     from webhook.policy.match_model import Match
 
-# Of these a pod has one value, or none.
-_SINGLE: Final = ("kinds", "frameworks", "roles", "replica_indexes")
+_State: TypeAlias = tuple[int, int, str]
+# Of these a pod has one value, or none; with the label of ours that goes before any other word.
+_SINGLE: Final = {
+    "kinds": names.KIND,
+    "frameworks": names.FRAMEWORK,
+    "roles": names.ROLE,
+    "replica_indexes": names.REPLICA_INDEX,
+}
 # Of these it may have several, and one that is asked for is enough.
 _SEVERAL: Final = ("resources", "volumes")
+_KNOWN: Final = {"kinds": names.KINDS, "frameworks": names.FRAMEWORKS, "roles": names.ROLES}
+_NAME_LABEL: Final = "kubernetes.io/metadata.name"
+# Blocks of which each value is looked at by itself.
+_MOST_ATOMS: Final = 100
 
 
 class Reach:
-    """One match or exclude block, made ready to be held against many others."""
+    """One match or exclude block, made ready to be held against many others.
+
+    fields:   the fields of the block that ask something of a pod
+    literals: the namespaces that it names without a glob
+    """
 
     __slots__ = (
         "_coordinator",
         "_globs",
-        "_literals",
         "_namespace_labels",
         "_namespaces",
-        "_pattern",
         "_pod_labels",
         "_sets",
+        "_spaces",
+        "_words",
+        "fields",
+        "literals",
     )
 
     def __init__(self, match: Match) -> None:
         self._namespaces = frozenset(match.namespaces) if match.namespaces else None
-        self._globs = frozenset(each for each in match.namespaces or () if is_glob(each))
-        self._literals = (self._namespaces or frozenset()) - self._globs
-        self._pattern: re.Pattern[str] | None = globs(sorted(self._globs)) if self._globs else None
         self._namespace_labels = _by_key(match.namespace_selector)
         self._pod_labels = _by_key(match.pod_selector)
         self._coordinator = match.coordinator
@@ -53,13 +73,36 @@ class Reach:
             for name in (*_SINGLE, *_SEVERAL)
             if (values := getattr(match, name))
         }
+        # What is said of a pod in other words, too: its labels, and that it leads.
+        self._words = {**self._sets, **dict(_told(self._sets, self._pod_labels))}
+        if self._coordinator is False and "roles" in self._words:
+            self._words["roles"] -= names.COORDINATOR_ROLES
+        self._spaces = _spaces(self._namespaces, self._namespace_labels)
+        self._globs = frozenset(each for each in self._spaces or () if is_glob(each))
+        self.literals = (self._spaces or frozenset()) - self._globs
+        self.fields = frozenset(
+            name for name in type(match).model_fields if getattr(match, name) is not None
+        )
+
+    @property
+    def only_literals(self) -> bool:
+        """Whether its pods are in namespaces that it names, each of them."""
+        return bool(self.literals) and not self._globs
+
+    @property
+    def _leads(self) -> bool | None:
+        """Whether all of its pods lead their run; None if that is not said."""
+        roles = self._words.get("roles")
+        if self._coordinator is None and roles and roles <= names.COORDINATOR_ROLES:
+            return True
+        return self._coordinator
 
     def covers(self, other: Reach) -> bool:
         """Whether every pod that meets the other block meets this one."""
-        if self._coordinator is not None and self._coordinator != other._coordinator:
+        if self._coordinator is not None and self._coordinator != other._leads:
             return False
         for name, wanted in self._sets.items():
-            has = other._sets.get(name)
+            has = other._words.get(name)
             if has is None or not has <= wanted:
                 return False
         return (
@@ -71,20 +114,19 @@ class Reach:
     def _covers_namespaces(self, other: Reach) -> bool:
         if self._namespaces is None or "*" in self._namespaces:
             return True
-        if other._namespaces is None:
+        if other._spaces is None:
             return False
         return all(
-            each in self._namespaces
-            or (self._pattern and each in other._literals and self._pattern.match(each))
-            for each in other._namespaces
+            each in self._namespaces or any(includes(wide, each) for wide in self._namespaces)
+            for each in other._spaces
         )
 
     def apart(self, other: Reach) -> bool:
         """Whether no pod meets both blocks."""
-        if {self._coordinator, other._coordinator} == {True, False}:
+        if {self._leads, other._leads} == {True, False}:
             return True
         for name in _SINGLE:
-            one, two = self._sets.get(name), other._sets.get(name)
+            one, two = self._words.get(name), other._words.get(name)
             if one is not None and two is not None and one.isdisjoint(two):
                 return True
         return (
@@ -94,18 +136,174 @@ class Reach:
         )
 
     def _in_other_namespaces(self, other: Reach) -> bool:
-        if self._namespaces is None or other._namespaces is None:
+        if self._spaces is None or other._spaces is None:
             return False
-        # What two globs have in common is not worked out.
-        if self._globs and other._globs:
+        if not self.literals.isdisjoint(other.literals):
             return False
-        return self._namespaces.isdisjoint(other._namespaces) and not (
-            _any_of(self._pattern, other._literals) or _any_of(other._pattern, self._literals)
+        pairs = itertools.chain(
+            itertools.product(self._globs, other._spaces),
+            itertools.product(other._globs, self.literals),
         )
+        return not any(overlap(one, two) for one, two in pairs)
+
+    def unmet(self) -> tuple[str, str] | None:
+        """Why no pod meets the block, if it is certain: the field that rules all out, and why."""
+        for field, labels in (
+            ("namespaceSelector", self._namespace_labels),
+            ("podSelector", self._pod_labels),
+        ):
+            for group in labels.values():
+                if not label_values.satisfiable(group):
+                    return field, f"no labels meet {' and '.join(map(written, group))}"
+        for field in _SINGLE:
+            if field in self._sets and not self._words[field]:
+                said = ", ".join(map(str, sorted(self._sets[field], key=str)))
+                if field == "roles" and self._coordinator is False:
+                    return "coordinator", f"pods of role {said} always lead their run"
+                return "podSelector", f"{_SINGLE[field]} says otherwise than {field}: {said}"
+        return self._no_namespace()
+
+    def _no_namespace(self) -> tuple[str, str] | None:
+        if self._spaces is None:
+            return None
+        said = ", ".join(sorted(self._namespaces or ()))
+        if not self._spaces and self._namespaces:
+            return "namespaceSelector", f"{_NAME_LABEL} names none of the namespaces {said}"
+        if not any(overlap(each, "*") for each in self._spaces):
+            return "namespaces", f"no namespace can have the name {said}"
+        if self._spaces <= {*EXCLUDED_NAMESPACES}:
+            return "namespaces", f"pods in {said or ', '.join(self._spaces)} never reach Fairlead"
+        return None
 
 
-def _any_of(pattern: re.Pattern[str] | None, literals: frozenset[str]) -> bool:
-    return pattern is not None and any(pattern.match(each) for each in literals)
+def atoms(match: Match) -> Iterator[Match]:
+    """Blocks of which each pod of the block meets one; the block itself if they are too many."""
+    fields = [name for name in (*_SINGLE, "namespaces") if len(getattr(match, name) or ()) > 1]
+    lists = [getattr(match, name) for name in fields]
+    if match.kinds is None:
+        # A pod always has a kind.
+        fields, lists = [*fields, "kinds"], [*lists, names.KINDS]
+    if match.coordinator is None:
+        fields, lists = [*fields, "coordinator"], [*lists, (True, False)]
+    count = 1
+    for each in lists:
+        count *= len(each)
+    if count > _MOST_ATOMS:
+        yield match
+        return
+    for values in itertools.product(*lists):
+        one = {
+            name: value if name == "coordinator" else [value]
+            for name, value in zip(fields, values, strict=True)
+        }
+        yield match.model_copy(update=one)
+
+
+def _told(
+    sets: Mapping[str, frozenset[object]], labels: Mapping[str, Sequence[Requirement]]
+) -> Iterator[tuple[str, frozenset[object]]]:
+    """By field what a selector of our own labels leaves of it, where it says that for certain."""
+    for field, label in _SINGLE.items():
+        said = frozenset[object]()
+        for each in labels.get(label, ()):
+            if each["operator"] == "In":
+                values = {_word(field, value) for value in each["values"]}
+                if None not in values:
+                    said = said & values if said else frozenset(values)
+        if said:
+            yield field, said & sets[field] if field in sets else said
+
+
+def _word(field: str, value: str) -> object:
+    """What a label of ours tells; None if its value counts as not said."""
+    if field == "replica_indexes":
+        return parse_index(value)
+    return value.lower() if value.lower() in _KNOWN[field] else None
+
+
+def _spaces(
+    namespaces: frozenset[str] | None, labels: Mapping[str, Sequence[Requirement]]
+) -> frozenset[str] | None:
+    """Names and globs that a pod's namespace is of, as namespaces and the label of its name say."""
+    named = [each["values"] for each in labels.get(_NAME_LABEL, ()) if each["operator"] == "In"]
+    if not named:
+        return namespaces
+    listed = frozenset(named[0]).intersection(*named[1:])
+    if namespaces is None:
+        return listed
+    return frozenset(each for each in listed if any(includes(wide, each) for wide in namespaces))
+
+
+def includes(wide: str, narrow: str) -> bool:
+    """Whether a glob takes in every name that another one, or a name, does."""
+    if wide == narrow or not is_glob(wide):
+        return wide == narrow
+    # Of a thousand policies each is held against each other: most differ where they begin.
+    return narrow.startswith(_literal(wide)) and _pattern(wide).fullmatch(narrow) is not None
+
+
+@functools.lru_cache(maxsize=8192)
+def _pattern(glob: str) -> re.Pattern[str]:
+    # What * stands for in the narrower one, only * takes in.
+    other = {"*": ".*", "?": "[^*]"}
+    return re.compile("".join(other.get(char) or re.escape(char) for char in glob))
+
+
+def overlap(one: str, two: str) -> bool:
+    """Whether a namespace can have a name that both of two globs or names match."""
+    first, second = _literal(one), _literal(two)
+    if not first.startswith(second) and not second.startswith(first):
+        return False
+    return _have_common(one, two)
+
+
+@functools.lru_cache(maxsize=8192)
+def _literal(glob: str) -> str:
+    """What every name begins with."""
+    return re.split("[*?]", glob, maxsplit=1)[0]
+
+
+@functools.lru_cache(maxsize=65536)
+def _have_common(one: str, two: str) -> bool:
+    # Positions in both, and the last character: whatever is free to choose is a letter.
+    states = {(0, 0, "")}
+    seen: set[tuple[int, int, str]] = set()
+    for _ in range(MAX_NAME + 1):
+        states = _skipped(one, two, states) - seen
+        if (len(one), len(two), "x") in states:
+            return True
+        seen |= states
+        states = set(_longer(one, two, states))
+    return False
+
+
+def _skipped(one: str, two: str, states: Iterable[_State]) -> set[_State]:
+    """The states, and those after a * that stands for nothing."""
+    found, left = set(states), list(states)
+    while left:
+        at, beside, last = left.pop()
+        for more in (
+            (at + (one[at : at + 1] == "*"), beside, last),
+            (at, beside + (two[beside : beside + 1] == "*"), last),
+        ):
+            if more not in found:
+                found.add(more)
+                left.append(more)
+    return found
+
+
+def _longer(one: str, two: str, states: Iterable[_State]) -> Iterator[_State]:
+    """The states after one character more."""
+    for at, beside, last in states:
+        if at < len(one) and beside < len(two):
+            literals = {one[at], two[beside]} - {"*", "?"}
+            # A name begins with a letter or a digit.
+            if len(literals) < 2 and not (literals == {"-"} and not last):
+                yield (
+                    at + (one[at] != "*"),
+                    beside + (two[beside] != "*"),
+                    "-" if literals == {"-"} else "x",
+                )
 
 
 def requirements(selector: LabelSelector | None) -> Iterator[Requirement]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.placement import label_values, node_affinity
+from webhook.placement.fold import fold
 from webhook.placement.node_wishes import condition_of
 from webhook.placement.pod import AFFINITY_LISTS, REQUIRED
 from webhook.placement.wishes import (
@@ -22,6 +23,7 @@ from webhook.placement.wishes import (
 from webhook.policy import compile as compiling
 from webhook.policy import operating_system
 from webhook.policy.match_model import Match
+from webhook.policy.together.nothing import nothing
 from webhook.policy.together.reach import Reach
 
 if TYPE_CHECKING:
@@ -55,6 +57,8 @@ class Policy:
     said: every wish of it
     hard: those of requirements and overrides, `mind` as a text that is equal where they are
     sure: requirements that limit nodes, if it is enforced everywhere; else none
+    rollout: the pods that it is enforced for, if only for some
+    contradictory: whether its own requirements reject every pod
     required_none: classes of which it requires None, by the field of such a wish
     """
 
@@ -67,6 +71,9 @@ class Policy:
     required_none: frozenset[str]
     match: Reach
     exclude: tuple[Reach, ...]
+    rollout: Reach | None
+    matches_something: bool
+    contradictory: bool
     system: tuple[int, str] | None
 
     @property
@@ -93,17 +100,30 @@ class Policy:
             or any(block.covers(self.match) for block in other.exclude)
         )
 
+    @property
+    def enforced(self) -> bool:
+        """Whether it changes or rejects any pod today."""
+        return self.model.spec.enforcement == "Enforce"
+
     def outruns(self, other: Policy) -> bool:
         """Whether it is certain to change every pod that the other one may change."""
-        if self is other:
+        return self is other or (self.rollout is None and self.enforced_for(other.match, other))
+
+    def enforced_for(self, pods: Reach, of: Policy | None = None) -> bool:
+        """Whether it is certain to change or reject all of these pods; `of` matches them, if any.
+
+        A policy for one operating system is not for pods of another.
+        """
+        if not self.enforced or (self.rollout and not self.rollout.covers(pods)):
+            return False
+        if self is of:
             return True
-        spec = self.model.spec
-        if spec.enforcement != "Enforce" or spec.rollout is not None:
+        if self.system and (of is None or of.system is None or self.system[1] != of.system[1]):
             return False
-        if self.system and (other.system is None or self.system[1] != other.system[1]):
-            return False
-        return all(block in other.model.spec.exclude for block in spec.exclude) and (
-            self.match.covers(other.match)
+        theirs = of.model.spec.exclude if of else ()
+        return self.match.covers(pods) and all(
+            block in theirs or reach.apart(pods)
+            for block, reach in zip(self.model.spec.exclude, self.exclude, strict=True)
         )
 
 
@@ -128,6 +148,9 @@ def policy(
         frozenset(each.wish.field for each in required if _is_none(each.wish)),
         Reach(spec.match or Match()),
         tuple(Reach(block) for block in spec.exclude),
+        Reach(Match(namespaces=spec.rollout.namespaces)) if spec.rollout else None,
+        nothing(spec.match or Match(), spec.exclude) is None,
+        bool(fold((model.name,), [each.wish for each in required]).contradictions),
         operating_system.of_wishes(wishes),
     )
 

@@ -26,6 +26,7 @@ from webhook.placement.wishes import (
     TolerationWish,
     Wish,
 )
+from webhook.policy.findings import Kind
 from webhook.policy.together.said import Policy, Said, limits, rank
 
 if TYPE_CHECKING:
@@ -199,4 +200,4 @@ def _finding(policy: Policy, said: Said, decides: tuple[Policy, Said]) -> Findin
     other, rival = decides
     who = "the policy's own" if other is policy else f"policy {other.name!r}:"
     what = f"no pod gets it: {who} {rival.wish.part} always decide it first"
-    return policy.document.finding(said.path, what, "warning")
+    return policy.document.finding(said.path, what, "warning", kind=Kind.NEVER_APPLIED)

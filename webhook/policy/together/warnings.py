@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.policy.model import PlacementPolicy
 from webhook.policy.together import contradicting
-from webhook.policy.together.jointly import jointly
+from webhook.policy.together.everywhere import rejecting
 from webhook.policy.together.overlapping import overlapping
 from webhook.policy.together.required import required
 from webhook.policy.together.said import Policy, policy
 from webhook.policy.together.shadowed import Shadows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from webhook.placement.capacity import CapacityClass
@@ -65,16 +65,17 @@ def classes_of(model: PlacementPolicy) -> list[str]:
     return list(dict.fromkeys(wish.class_name for _, wish in model.capacity_wishes()))
 
 
-def of_documents(
-    documents: Sequence[Document], classes: Mapping[str, CapacityClass]
-) -> list[Finding]:
-    """All that is to be said of a set's policies beside each other; its classes are compiled."""
-    return warnings(Memory().policies(documents, classes))
-
-
 def warnings(policies: Sequence[Policy]) -> list[Finding]:
     """All that is to be said of the policies, given in their order."""
     return _of(policies, policies, MOST_PAIRS)
+
+
+def faults(policies: Sequence[Policy]) -> list[Finding]:
+    """The errors alone: those with which a set serves all the same."""
+    found = [each for policy in policies for each in contradicting.alone(policy)]
+    sound = [each for each in policies if not each.contradictory]
+    found += [each.finding() for each in rejecting(sound, frozenset(policies), MOST_LOOKS)]
+    return sorted(each for each in found if each.is_fault)
 
 
 def of_policy(policies: Sequence[Policy], name: str) -> list[Finding]:
@@ -88,8 +89,8 @@ def of_classes(policies: Sequence[Policy], classes: AbstractSet[str]) -> list[Fi
     chosen = [each for each in policies if not classes.isdisjoint(classes_of(each.model))]
     pairs = contradicting.Pairs(policies, MOST_WRITTEN)
     found = {found for each in chosen for found in contradicting.alone(each)}
-    found.update(_groups(policies, chosen, MOST_STEPS_WRITTEN))
-    return sorted(found.union(pairs.of(chosen, level=False)))
+    told, groups = _groups(policies, chosen, MOST_STEPS_WRITTEN)
+    return sorted(found.union(groups, pairs.of(chosen, level=False, told=told)))
 
 
 def _of(
@@ -103,14 +104,24 @@ def _of(
         found.update(found for each in chosen for found in shadows.under(each))
     # Of what reaches no pod there is no more to say.
     dead = {(each.file, each.path) for each in found}
-    found.update(each for each in pairs.of(chosen) if (each.file, each.path) not in dead)
-    found.update(_groups(policies, chosen, MOST_STEPS if others else MOST_STEPS_OF_ALL))
-    return sorted(found)
+    told, groups = _groups(policies, chosen, MOST_STEPS if others else MOST_STEPS_OF_ALL)
+    beside = pairs.of(chosen, told=told)
+    found.update(each for each in beside if (each.file, each.path) not in dead)
+    return sorted(found.union(groups))
 
 
-def _groups(policies: Sequence[Policy], chosen: Sequence[Policy], steps: int) -> Iterator[Finding]:
-    """What is to be said of three and more."""
-    sure, some = list(required(policies)), frozenset(chosen)
-    yield from jointly(sure, some, MOST_LOOKS)
-    for overlap in overlapping(sure, some, MOST_STEPS, steps):
-        yield overlap.finding()
+def _groups(
+    policies: Sequence[Policy], chosen: Sequence[Policy], steps: int
+) -> tuple[set[frozenset[Policy]], list[Finding]]:
+    """Policies that reject all pods of a set of pods; what is to be said of them, and of overlaps.
+
+    A policy that contradicts itself is left out: it rejects all of its pods without any other.
+    """
+    sound = [each for each in policies if not each.contradictory]
+    some = frozenset(chosen)
+    everywhere = list(rejecting(sound, some, MOST_LOOKS))
+    told = {each.policies for each in everywhere}
+    overlaps = overlapping(list(required(sound)), some, MOST_STEPS, steps)
+    found = [each.finding() for each in everywhere]
+    found += [each.finding() for each in overlaps if frozenset(each.policies) not in told]
+    return told, found

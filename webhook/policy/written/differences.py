@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from webhook.policy.findings import FAULTS
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -20,6 +22,9 @@ def added(after: Sequence[Finding], before: Iterable[Finding]) -> list[Finding]:
 
 
 def _identity(finding: Finding) -> tuple[str, str, str, str]:
+    if finding.kind in FAULTS:
+        # It may be told at another of the policies that have part in it.
+        return finding.severity, finding.kind, finding.about, ""
     # An item that goes lets all that follow move up.
     path = _INDEX.sub("[]", finding.path)
     return finding.severity, finding.file, path, finding.about or finding.message

@@ -6,18 +6,20 @@ object by object, in any order that makes it better.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook import names
-from webhook.policy import exception_checks
-from webhook.policy.findings import first_few
+from webhook.policy import exception_checks, feasibility
+from webhook.policy.findings import condensed, first_few
 from webhook.policy.load import judged
 from webhook.policy.model import CapacityClass as CapacityClassDocument
 from webhook.policy.objects import Objects
+from webhook.policy.set_judgement import placed
+from webhook.policy.together.nodeless import nodeless
 from webhook.policy.together.warnings import Memory, of_classes, of_policy
 from webhook.policy.written import refusal
 from webhook.policy.written.differences import added
-from webhook.policy.written.emptiness import without_nodes
 from webhook.policy.written.write import Judgement, Write, called
 
 if TYPE_CHECKING:
@@ -26,11 +28,14 @@ if TYPE_CHECKING:
 
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.nodes import Node
+    from webhook.policy.feasibility import Concern
     from webhook.policy.findings import Finding
     from webhook.policy.source import Document
     from webhook.policy.together.said import Policy
 
 _NAMED: Final = 3
+# How often it is asked, while somebody waits, which nodes some policies leave.
+_MOST_LOOKS: Final = 2_000
 
 
 class _Set(NamedTuple):
@@ -39,10 +44,6 @@ class _Set(NamedTuple):
     classes: Mapping[str, CapacityClass]
     findings: Sequence[Finding]
     policies: Sequence[Policy]
-
-    def of(self, severity: str) -> list[Finding]:
-        """The findings that are errors, or warnings."""
-        return [each for each in self.findings if each.severity == severity]
 
 
 class Judge:
@@ -74,13 +75,18 @@ class Judge:
             return Judgement()
         before = self._set(write.before(objects), now)
         after = self._set(write.after(objects), now)
-        errors = added(after.of("error"), before.of("error"))
+        found = added(after.findings, before.findings)
+        errors = [each for each in found if each.severity == "error"]
+        if not errors:
+            # What is wrong with a document may have policies beside it told wrongly.
+            together = self._together(write, before, after)
+            errors = [each for each in together if each.severity == "error"]
+            found += together
         if errors:
             return Judgement(refusals=refusal.lines(write, errors))
-        found = added(after.of("warning"), before.of("warning"))
-        found += self._together(write, before, after)
-        found += without_nodes(write.place, before.documents, after.documents, after.classes, nodes)
-        return Judgement(warnings=tuple(_lines(write, found)))
+        if nodes:
+            found += added(_of_nodes(write, after, nodes), _of_nodes(write, before, nodes))
+        return Judgement(warnings=tuple(_lines(write, condensed(found, same_words=False))))
 
     def _set(self, objects: Mapping[str, bytes], now: datetime | None) -> _Set:
         found = next((each for each in self._last if each.objects == objects), None)
@@ -106,6 +112,22 @@ class Judge:
             classes = {name, *_complements(name, after.documents)}
             return added(of_classes(after.policies, classes), of_classes(before.policies, classes))
         return []
+
+
+def _of_nodes(write: Write, of: _Set, nodes: Sequence[Node]) -> list[Finding]:
+    """What is to be said of the object that is written, given the nodes: warnings, for they go."""
+    name = write.place.partition("/")[2]
+    document = next((each for each in of.documents if each.file == write.place), None)
+    concerns: list[Concern] = []
+    if document and isinstance(document.model, CapacityClassDocument) and name in of.classes:
+        concerns += feasibility.of_class(of.classes[name], nodes)
+    chosen = [each for each in of.policies if document and each.document is document]
+    for each in chosen:
+        wishes = [said.wish for said in each.said]
+        concerns += feasibility.of_policy(name, wishes, of.classes.values(), nodes)
+    concerns += nodeless(of.policies, chosen, of.classes, nodes, _MOST_LOOKS) if chosen else ()
+    found = placed(concerns, of.documents)
+    return [replace(each, severity="warning") for each in found]
 
 
 def _complements(name: str, documents: Sequence[Document]) -> Iterator[str]:

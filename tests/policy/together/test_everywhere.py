@@ -1,0 +1,211 @@
+"""Requirements that reject every pod of a run, a policy, a kind, a role or a namespace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from tests.laws.strategies import pods
+from tests.laws.world import decided, policy_set
+from tests.policy.together.test_warnings import policies_of, policy, pool, spot, thorough
+from tests.wording import Wording, mentions
+from webhook.policy.findings import Kind
+from webhook.policy.together.everywhere import rejecting
+from webhook.policy.together.warnings import of_policy, warnings
+
+Json = dict[str, Any]
+
+
+def within(*pools: str) -> Json:
+    """A placement in one of some pools."""
+    expression = {"key": "pool", "operator": "In", "values": list(pools)}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
+
+
+AB, BC, AC = (within(*each) for each in ("ab", "bc", "ac"))
+A = policy("a", requirements=AB)
+B = policy("b", requirements=BC)
+ML = {"namespaces": ["ml-*"]}
+
+
+WORKERS = {"roles": ["worker"]}
+
+
+def found_in(*documents: Json) -> list[tuple[str, str, str]]:
+    """File, severity and kind of each finding."""
+    found = warnings(policies_of(list(documents)))
+    return [(each.file.partition("/")[2], each.severity, each.kind) for each in found]
+
+
+@pytest.mark.parametrize(
+    ("documents", "facts"),
+    [
+        ([policy("a", requirements=pool("a")), policy("b", requirements=pool("b"))],
+         ("/b: spec.requirements.nodeSelector.pool", "of every run",
+          "policy a requires 'a'", "policy b requires 'b'", "narrow its match")),
+        ([policy("a", requirements={"schedulerName": "x"}),
+          policy("b", requirements={"schedulerName": "y"})],
+         ("/b: spec.requirements.schedulerName", "'x'", "'y'")),
+        ([policy("a", requirements=spot("Constrain")), policy("b", requirements=spot("Prevent"))],
+         ("/b: spec.requirements.capacity[0]", "Constrain", "Prevent")),
+        # Neither policy is for all pods of the other.
+        ([policy("a", match={"roles": ["worker", "ps"]}, requirements=pool("a")),
+          policy("b", match={"roles": ["worker", "master"]}, requirements=pool("b"))],
+         ("/b", "every pod of role worker is rejected")),
+        ([policy("a", match={"kinds": ["job", "build"]}, requirements=pool("a")),
+          policy("b", match={"kinds": ["notebook", "job"]}, requirements=pool("b"))],
+         ("/b", "every pod of kind job is rejected")),
+        ([policy("a", match={"namespaces": ["ml-*"]}, requirements=pool("a")),
+          policy("b", match={"namespaces": ["ml-a", "web"]}, requirements=pool("b"))],
+         ("/b", "every pod of namespace ml-a is rejected")),
+        ([policy("a", requirements=pool("a"), exclude=[{"roles": ["master"]}]),
+          policy("b", match={"roles": ["worker"]}, requirements=pool("b"))],
+         ("/b", "every pod of role worker is rejected")),
+        ([policy("a", requirements=pool("a"), rollout={"namespaces": ["ml-*"]}),
+          policy("b", requirements=pool("b"))],
+         ("/b", "every pod of namespace ml-* is rejected")),
+        ([policy("a", requirements=pool("a")),
+          policy("b", match={"resources": ["nvidia.com/gpu"]}, requirements=pool("b"))],
+         ("/b", "every pod of resource nvidia.com/gpu is rejected")),
+        ([policy("a", match=WORKERS, requirements=pool("a")),
+          policy("b", match={"kinds": ["job"]}, requirements=pool("b")),
+          policy("c", match={**WORKERS, "kinds": ["job"]}, overrides={"schedulerName": "x"})],
+         ("/b", "every pod that policy 'c' matches is rejected")),
+        ([A, B, policy("c", requirements=AC)],
+         ("/c", "policy a requires", "policy b requires", "pool In [a, c]", "all of them")),
+        ([A, B, policy("c", priority=9, match=ML, requirements=AC)], ("of namespace ml-*",)),
+        ([policy("a", requirements={**spot("Constrain"), "nodeSelector": {"spot": "false"}})],
+         ("/a", "every pod that it matches", "'false'", "Constrain", "change the policy")),
+    ],
+)  # fmt: skip
+def test_requirements_that_reject_every_pod_are_an_error(
+    documents: list[Json], facts: tuple[str, ...], wording: Wording
+) -> None:
+    """Told once, with the pods that they reject and with what each policy requires."""
+    (finding,) = warnings(policies_of(documents))
+    assert (finding.severity, finding.kind) == ("error", Kind.EVERY_POD_REJECTED)
+    mentions(str(finding), *facts)
+    wording(str(finding))
+
+
+@pytest.mark.parametrize(
+    "documents",
+    [
+        [policy("a", requirements=pool("a"), match=WORKERS),
+         policy("b", requirements=pool("b"), match={"kinds": ["job"]})],
+        [policy("a", requirements=pool("a")),
+         policy("b", requirements=pool("b"), enforcement="Audit")],
+        [policy("a", requirements=pool("a"), exclude=[{"roles": ["ps"]}]),
+         policy("b", requirements=pool("b"), exclude=[{"kinds": ["job"]}])],
+        [policy("a", requirements=pool("a"), rollout={"namespaces": ["ml-*"]}),
+         policy("b", requirements=pool("b"), rollout={"namespaces": ["*-team"]})],
+        [policy("a", enforcement="Audit",
+                requirements={**spot("Constrain"), "nodeSelector": {"spot": "false"}})],
+    ],
+)  # fmt: skip
+def test_where_some_pods_pass_it_is_a_warning(documents: list[Json]) -> None:
+    """Policies that merely overlap, or of which one is not enforced."""
+    found = warnings(policies_of(documents))
+    assert found
+    assert {each.severity for each in found} == {"warning"}
+
+
+@pytest.mark.parametrize(
+    "documents",
+    [
+        [A, B, policy("c", overrides=AC)],
+        [policy("a", requirements=AB, exclude=[{"roles": ["ps"]}]),
+         policy("b", requirements=BC, exclude=[{"kinds": ["job"]}]),
+         policy("c", requirements=AC, match={"kinds": ["job"]})],
+        [policy("a", requirements={"nodeSelector": {"kubernetes.io/os": "linux"}}),
+         policy("b", requirements={"nodeSelector": {"kubernetes.io/os": "windows"}})],
+        [policy("a", requirements={"tolerations": [{"operator": "Exists"}]}),
+         policy("b", requirements={"tolerations": [{"key": "x", "operator": "Exists"}]})],
+    ],
+)  # fmt: skip
+def test_requirements_that_some_pod_meets_are_no_error(documents: list[Json]) -> None:
+    """Or of which one takes no part."""
+    assert not [each for each in warnings(policies_of(documents)) if each.is_fault]
+
+
+def test_a_requirement_that_may_give_way_is_not_counted() -> None:
+    """Somebody's None of a class comes before Constrain, and then leaves it nothing to say."""
+    crowd = [
+        policy("a", requirements=spot("Constrain")),
+        policy("b", requirements={"nodeSelector": {"pool": "b"}}),
+        policy("c", requirements=_either({"pool": "c"}, {"spot": "false"})),
+    ]
+    assert found_in(*crowd) == [("c", "error", Kind.EVERY_POD_REJECTED)]
+    assert found_in(*crowd, policy("d", match=ML, requirements=spot("None"))) == []
+
+
+def _either(*terms: dict[str, str]) -> Json:
+    """A placement on nodes that have the labels of one of the terms."""
+    listed = [
+        {"matchExpressions": [{"key": k, "operator": "In", "values": [v]} for k, v in each.items()]}
+        for each in terms
+    ]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": listed}}
+    return {"affinity": {"nodeAffinity": required}}
+
+
+def test_each_two_that_contradict_are_told_as_two() -> None:
+    """Of them a third one is no part, though it requires something of the same label."""
+    found = found_in(
+        policy("a", requirements=within("a")), B, policy("c", requirements=within("c"))
+    )
+    assert found == [(name, "error", Kind.EVERY_POD_REJECTED) for name in "bc"]
+
+
+def test_who_writes_any_of_them_is_told() -> None:
+    """Wherever it is said."""
+    ready = policies_of(
+        [A, B, policy("c", match=ML, requirements=AC), policy("d", requirements=within(*"abc"))]
+    )
+    for name in "abc":
+        (finding,) = of_policy(ready, name)
+        assert finding.about == "a b c"
+    assert of_policy(ready, "d") == []
+
+
+def test_of_very_many_those_that_want_one_key_are_told() -> None:
+    """Each beside the first."""
+    crowd = [policy(f"p{at:02}", requirements=pool(str(at))) for at in range(30)]
+    assert sum(severity == "error" for _, severity, _ in found_in(*crowd)) == 29
+
+
+def test_no_more_is_asked_than_somebody_waits_for() -> None:
+    """Each policy is held against all others that require something."""
+    ready = policies_of([A, B, policy("c", requirements=AC)])
+    assert [len(list(rejecting(ready, frozenset(ready), most))) for most in (2, 3)] == [0, 1]
+
+
+few_pools = st.lists(st.sampled_from("abcd"), min_size=2, max_size=3, unique=True)
+matches = st.sampled_from([{}, {}, ML, {"kinds": ["job"]}, {"roles": ["worker"], **ML}])
+crowds = st.lists(
+    st.tuples(matches, st.builds(lambda pools: within(*pools), few_pools)), min_size=3, max_size=5
+)
+
+
+@thorough
+@given(crowds, st.lists(pods(), min_size=1, max_size=3), st.booleans())
+def test_every_pod_of_such_a_policy_is_rejected(
+    crowd: list[tuple[Json, Json]], some: list[Json], kueue: bool
+) -> None:
+    """Whatever else matches: by the engine itself."""
+    documents = [
+        policy(f"p{at}", match=match, requirements=wanted)
+        for at, (match, wanted) in enumerate(crowd)
+    ]
+    found = [each for each in warnings(policies_of(documents)) if each.is_fault]
+    event(f"told: {bool(found)}")
+    for finding in found:
+        for pod in some:
+            decision = decided(pod, policy_set(documents), kueue=kueue)
+            if set(finding.about.split()) <= set(decision.policies):
+                event("a pod that they match")
+                assert decision.result == "rejected", finding

@@ -1,0 +1,105 @@
+"""All that is wrong with a set of policies, or seldom meant: the one judgement of it.
+
+`fairlead check`, the status of each object, `fairlead doctor` and the answer to a write say what is
+found here. An error keeps a set from loading, unless it is a fault: with those a stored set serves.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from webhook.errors import InvalidDocuments
+from webhook.policy.exception_checks import of_time
+from webhook.policy.feasibility import feasibility
+from webhook.policy.findings import Finding
+from webhook.policy.load import compiled
+from webhook.policy.together.nodeless import nodeless
+from webhook.policy.together.warnings import Memory, faults, warnings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
+
+    from webhook.placement.nodes import Node
+    from webhook.policy.feasibility import Concern, Feasibility
+    from webhook.policy.model import PolicyDocument
+    from webhook.policy.policy_set import Compiler, PolicySet
+    from webhook.policy.reader import Documents
+    from webhook.policy.source import Document
+    from webhook.policy.together.said import Policy
+
+# How often it is asked which nodes some policies leave; each takes some microseconds.
+MOST_LOOKS_AT_NODES: Final = 20_000
+
+
+class SetJudgement(NamedTuple):
+    """What was found, ordered by place.
+
+    policies:    None if an error keeps the documents from being a set
+    ready:       the policies as those beside them see them
+    feasibility: None without nodes, or without a set to hold against them
+    """
+
+    policies: PolicySet | None
+    findings: tuple[Finding, ...]
+    ready: Sequence[Policy] = ()
+    feasibility: Feasibility | None = None
+
+
+def judge_set(
+    documents: Documents[PolicyDocument],
+    *,
+    now: datetime | None = None,
+    nodes: Sequence[Node] | None = None,
+    compiler: Compiler | None = None,
+    memory: Memory | None = None,
+) -> SetJudgement:
+    """All that is to be said of the documents.
+
+    Without `now` nothing is said of what depends on the time, without `nodes` nothing of nodes.
+    `compiler` and `memory` may remember what they made of the set before this one.
+    """
+    try:
+        policies, found = compiled(documents, compiler)
+    except InvalidDocuments as error:
+        return SetJudgement(None, tuple(e for e in error.findings if isinstance(e, Finding)))
+    ready = (memory or Memory()).policies(documents.documents, policies.classes)
+    findings = [*found, *warnings(ready)]
+    if now is not None:
+        findings += of_time(documents.documents, now)
+    if nodes is None:
+        return SetJudgement(policies, tuple(sorted(findings)), ready)
+    feasible = feasibility(policies, nodes)
+    together = nodeless(ready, ready, policies.classes, nodes, MOST_LOOKS_AT_NODES)
+    findings += placed([*feasible.concerns, *together], documents.documents)
+    return SetJudgement(policies, tuple(sorted(findings)), ready, feasible)
+
+
+def placed(concerns: Iterable[Concern], documents: Iterable[Document]) -> Iterator[Finding]:
+    """The concerns as findings, each at its place."""
+    found: dict[tuple[str, str], Document] = {
+        (each.model.kind, each.model.name): each for each in documents
+    }
+    for each in concerns:
+        yield found[each.kind, each.name].finding(
+            each.path, each.message, each.severity, kind=each.about
+        )
+
+
+class Served(NamedTuple):
+    """A set that is to serve, with the warnings of its documents, and the faults it serves with."""
+
+    policies: PolicySet
+    warnings: tuple[Finding, ...]
+    faults: tuple[Finding, ...]
+
+
+def load_served(
+    documents: Documents[PolicyDocument],
+    compiler: Compiler | None = None,
+    memory: Memory | None = None,
+) -> Served:
+    """The set of the documents. Raises InvalidDocuments, though not for faults."""
+    loaded = compiled(documents, compiler)
+    ready = (memory or Memory()).policies(documents.documents, loaded.policies.classes)
+    return Served(loaded.policies, loaded.warnings, tuple(faults(ready)))

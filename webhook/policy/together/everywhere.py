@@ -1,0 +1,259 @@
+"""Requirements that reject every pod of a run, of a policy, or of one kind, role or namespace.
+
+A requirement rejects where another one is enforced that it cannot hold beside. Of two policies that
+merely may match one pod `contradicting` tells. Here it is proved that each pod of a set of pods
+meets them all: the pods that a policy matches, or all those with a word that some match names.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from webhook.placement.fold import fold
+from webhook.placement.wishes import CapacityWish, TolerationWish
+from webhook.policy.findings import Kind, first_few
+from webhook.policy.match_model import Match
+from webhook.policy.together.reach import Reach
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    from webhook.placement.bundle import Bundle
+    from webhook.policy.findings import Finding
+    from webhook.policy.together.said import Policy, Said
+
+_NAMED: Final = 3
+# Of more that may get into each other's way only what wants one key is looked at.
+_MOST: Final = 20
+# So few that each is asked for first.
+_FEW: Final = 8
+# What a word of a match is called: `every pod of role worker`.
+_WORDS: Final = {
+    "kinds": "kind",
+    "frameworks": "framework",
+    "roles": "role",
+    "namespaces": "namespace",
+    "resources": "resource",
+    "volumes": "volume type",
+}
+
+
+class _Pods(NamedTuple):
+    """A set of pods. `text` follows "every pod"; `of` is the policy that matches them, if one."""
+
+    text: str
+    reach: Reach
+    of: Policy | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sure:
+    """A policy with those of its requirements that no other policy can make give way.
+
+    One of a class does where another requires None of it, and a toleration where a wider one
+    stands before it. `tokens` are the labels of nodes and the fields that they are about.
+    """
+
+    policy: Policy
+    said: tuple[Said, ...]
+    tokens: frozenset[str]
+
+
+class Rejecting(NamedTuple):
+    """Policies in their order, none of which can be spared, and the pods that they reject."""
+
+    members: tuple[_Sure, ...]
+    pods: tuple[str, ...]
+
+    @property
+    def policies(self) -> frozenset[Policy]:
+        """The policies."""
+        return frozenset(each.policy for each in self.members)
+
+    def finding(self) -> Finding:
+        """The error, at the one that leaves no room beside those before it."""
+        bundle = _folded(self.members)
+        last = next(each for each in reversed(bundle.trace) if each.outcome == "rejected")
+        policy, said = next(
+            (each.policy, said)
+            for each in self.members
+            for said in each.said
+            if (each.policy.name, said.wish.field) == (last.policy, last.field)
+        )
+        what = f"every pod {first_few(self.pods, _NAMED)} is rejected: {bundle.contradictions[-1]}"
+        about = " ".join(sorted(each.policy.name for each in self.members))
+        return policy.document.finding(said.path, what, about=about, kind=Kind.EVERY_POD_REJECTED)
+
+
+def rejecting(
+    policies: Sequence[Policy], chosen: Collection[Policy], most: int
+) -> Iterator[Rejecting]:
+    """Policies, given in their order, that reject whole sets of pods, the chosen among them.
+
+    At most `most` times it is asked whether one is enforced for all of a set.
+    """
+    unsure = frozenset[str]().union(*(each.required_none for each in policies))
+    index = _Index(_sure(each, unsure) for each in policies if each.enforced)
+    cores = _Cores()
+    found: dict[tuple[_Sure, ...], list[str]] = {}
+    for pods in _sets_of_pods(policies):
+        if len(chosen) < _FEW and not any(
+            each.enforced_for(pods.reach, pods.of) for each in chosen
+        ):
+            continue
+        near = index.near(pods.reach)
+        most -= len(near)
+        if most < 0:
+            break
+        group = [each for each in near if each.policy.enforced_for(pods.reach, pods.of)]
+        for core in cores.of(sorted(group, key=lambda each: each.policy.order)):
+            if any(each.policy in chosen for each in core):
+                found.setdefault(core, []).append(pods.text)
+    for core, texts in found.items():
+        # What a policy matches is told where it is no set of its own.
+        words = [each for each in texts if not each.startswith("that policy")]
+        yield Rejecting(core, (texts[0],) if texts[0] == _EVERY.text else tuple(words or texts))
+
+
+_EMPTY: Final = Match()
+_EVERY: Final = _Pods("of every run", Reach(_EMPTY))
+
+
+def _sets_of_pods(policies: Sequence[Policy]) -> Iterator[_Pods]:
+    yield _EVERY
+    seen: set[tuple[str, object]] = set()
+    for policy in policies:
+        spec = policy.model.spec
+        match = spec.match or Match()
+        for field, word in _WORDS.items():
+            values = list(getattr(match, field) or ())
+            if field == "namespaces" and spec.rollout:
+                values += spec.rollout.namespaces
+            for value in values:
+                if (field, value) not in seen:
+                    seen.add((field, value))
+                    yield _Pods(
+                        f"of {word} {value}", Reach(_EMPTY.model_copy(update={field: [value]}))
+                    )
+        if match.coordinator is not None and ("coordinator", match.coordinator) not in seen:
+            seen.add(("coordinator", match.coordinator))
+            who = "that leads its run" if match.coordinator else "that does not lead its run"
+            yield _Pods(who, Reach(Match(coordinator=match.coordinator)))
+    matches: set[bytes] = set()
+    for policy in policies:
+        spec = policy.model.spec
+        blocks = [block for block in (spec.match, *spec.exclude) if block]
+        same = b"".join(block.model_dump_json(exclude_none=True).encode() for block in blocks)
+        if policy.matches_something and (spec.exclude or same not in matches):
+            matches.add(same)
+            yield _Pods(f"that policy {policy.name!r} matches", policy.match, policy)
+
+
+class _Index:
+    """Policies by what their matches ask for: of a thousand, few can take in a set of pods."""
+
+    def __init__(self, policies: Iterable[_Sure]) -> None:
+        self._by_fields: dict[frozenset[str], list[_Sure]] = defaultdict(list)
+        self._by_namespace: dict[str, list[_Sure]] = defaultdict(list)
+        for each in policies:
+            reach = each.policy.match
+            if not each.said:
+                continue
+            if reach.only_literals:
+                for name in reach.literals:
+                    self._by_namespace[name].append(each)
+            else:
+                self._by_fields[reach.fields].append(each)
+
+    def near(self, reach: Reach) -> list[_Sure]:
+        """Those that may take in all of these pods, and some others."""
+        found = [
+            each
+            for fields, policies in self._by_fields.items()
+            if fields <= reach.fields
+            for each in policies
+        ]
+        if reach.only_literals:
+            found += self._by_namespace.get(min(reach.literals), ())
+        return found
+
+
+def _sure(policy: Policy, unsure: frozenset[str]) -> _Sure:
+    said = [
+        each
+        for each in policy.of_parts("requirements")
+        if not isinstance(each.wish, TolerationWish)
+        and not (isinstance(each.wish, CapacityWish) and each.wish.field in unsure)
+    ]
+    tokens = (each.limits or {each.wish.field} for each in said)
+    return _Sure(policy, tuple(said), frozenset[str]().union(*tokens))
+
+
+class _Cores:
+    """Finds, among policies that are all enforced for the same pods, those that reject them."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[_Sure, ...], bool] = {}
+
+    def of(self, group: Sequence[_Sure]) -> Iterator[tuple[_Sure, ...]]:
+        """Some of which none can be spared: pairs, each with another second; else a larger one."""
+        for connected in _connected(group) if len(group) > 1 else ():
+            spared = set[_Sure]()
+            for pair in _pairs(connected):
+                # One that must change anyway is told once.
+                if spared.isdisjoint(pair) and self._contradict(pair):
+                    spared.add(pair[1])
+                    yield pair
+            rest = [each for each in connected if each not in spared]
+            if 2 < len(rest) <= _MOST and self._contradict(tuple(rest)):
+                for each in list(rest):
+                    others = [other for other in rest if other is not each]
+                    if self._contradict(tuple(others)):
+                        rest = others
+                yield tuple(rest)
+
+    def _contradict(self, some: tuple[_Sure, ...]) -> bool:
+        found = self._known.get(some)
+        if found is None:
+            found = self._known[some] = bool(_folded(some).contradictions)
+        return found
+
+
+def _folded(some: Sequence[_Sure]) -> Bundle:
+    names = [each.policy.name for each in some]
+    return fold(names, [said.wish for each in some for said in each.said])
+
+
+def _connected(group: Sequence[_Sure]) -> list[list[_Sure]]:
+    """The policies in parts that have no label of nodes and no field in common, each in order."""
+    above: dict[str, str] = {}
+
+    def top(token: str) -> str:
+        while (higher := above.setdefault(token, token)) != token:
+            token = higher
+        return token
+
+    for each in group:
+        first, *others = sorted(each.tokens)
+        for token in others:
+            above[top(token)] = top(first)
+    parts: dict[str, list[_Sure]] = {}
+    for each in group:
+        parts.setdefault(top(min(each.tokens)), []).append(each)
+    return [members for members in parts.values() if len(members) > 1]
+
+
+def _pairs(group: Sequence[_Sure]) -> Iterator[tuple[_Sure, _Sure]]:
+    """Every two; of many, the first that wants something of a field with each other one."""
+    if len(group) <= _MOST:
+        yield from itertools.combinations(group, 2)
+        return
+    first: dict[str, _Sure] = {}
+    for each in group:
+        rivals = {id(other): other for token in each.tokens if (other := first.get(token))}
+        yield from ((other, each) for other in rivals.values())
+        for token in each.tokens:
+            first.setdefault(token, each)

@@ -1,0 +1,217 @@
+"""Policies each of which leaves nodes, and that together leave none of the nodes that there are.
+
+What admission would say of a pod that all of them match. Told at the last of them, as an error if
+it is certain for each pod of one of them, else as a warning with such a pod.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import orjson
+
+from webhook.placement.fold import fold
+from webhook.placement.node_wishes import limits_nodes, node_wishes
+from webhook.policy.feasibility import Concern
+from webhook.policy.findings import Kind, first_few
+from webhook.policy.makers import Makers
+from webhook.policy.match_model import Match
+from webhook.policy.node_masks import NodeMasks
+from webhook.policy.node_wishes import tolerations_of
+from webhook.policy.together.contradicting import once_enforced
+from webhook.policy.together.reach import Reach
+from webhook.policy.together.witness import find
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from webhook.placement.bundle import Bundle
+    from webhook.placement.capacity import CapacityClass
+    from webhook.placement.nodes import Node
+    from webhook.placement.shapes import Toleration
+    from webhook.placement.wishes import Wish
+    from webhook.policy.findings import Severity
+    from webhook.policy.together.said import Policy
+
+_NAMED: Final = 3
+# Policies that are put together; of policies that leave the same nodes, how many are tried.
+_MOST: Final = 4
+_MOST_ALIKE: Final = 4
+_EVERY_RUN: Final = Reach(Match())
+
+
+@dataclass(slots=True)
+class _Group:
+    """Policies that leave the same nodes, and tolerate the same."""
+
+    mask: int
+    tolerations: tuple[Toleration, ...]
+    members: list[Policy] = field(default_factory=list)
+
+
+def nodeless(
+    policies: Sequence[Policy],
+    chosen: Collection[Policy],
+    classes: Mapping[str, CapacityClass],
+    nodes: Sequence[Node],
+    most: int,
+) -> Iterator[Concern]:
+    """What is to be said of policies, given in their order, for the sake of those chosen.
+
+    At most `most` times it is asked what nodes some of them leave.
+    """
+    if nodes:
+        yield from _Search(policies, frozenset(chosen), classes, nodes, most).concerns()
+
+
+class _Search:
+    def __init__(
+        self,
+        policies: Sequence[Policy],
+        chosen: frozenset[Policy],
+        classes: Mapping[str, CapacityClass],
+        nodes: Sequence[Node],
+        most: int,
+    ) -> None:
+        self._nodes = NodeMasks(nodes)
+        self._makers = Makers(classes.values(), nodes)
+        self._chosen = chosen
+        self._total = len(nodes)
+        self._left = most
+        # What is tolerated for every pod opens nodes to each of them.
+        self._tolerated = [
+            toleration
+            for each in policies
+            if each.enforced_for(_EVERY_RUN)
+            for toleration in tolerations_of(_standing([each]))
+        ]
+        self._groups = self._grouped(policies)
+
+    def concerns(self) -> Iterator[Concern]:
+        """One for each policy, and for those that it leaves no node beside."""
+        found: dict[tuple[Policy, bool, bool], list[tuple[Policy, ...]]] = {}
+        for policies in self._nodeless():
+            certain = _is_certain(policies)
+            key = (policies[-1], certain, len(policies) > 2)
+            found.setdefault(key, []).append(policies)
+        for (policy, certain, _), sets in found.items():
+            yield self._concern(policy, sets, certain=certain)
+
+    def _grouped(self, policies: Sequence[Policy]) -> list[_Group]:
+        found: dict[tuple[int, bytes], _Group] = {}
+        for policy in policies:
+            standing = _standing([policy])
+            limits = [wish for wish in standing if limits_nodes(wish)]
+            tolerations = tuple(tolerations_of(standing))
+            mask = self._nodes.chosen(limits)
+            # One that leaves no node by itself is told without any other.
+            if limits and policy.matches_something and self._open(mask, tolerations):
+                key = (mask, orjson.dumps(tolerations))
+                found.setdefault(key, _Group(mask, tolerations)).members.append(policy)
+        return list(found.values())
+
+    def _open(self, mask: int, tolerations: Iterable[Toleration]) -> int:
+        return self._nodes.tolerated(mask, [*tolerations, *self._tolerated])
+
+    def _left_by(self, groups: Iterable[_Group]) -> int:
+        self._left -= 1
+        mask = self._nodes.all
+        tolerations: list[Toleration] = []
+        for group in groups:
+            mask &= group.mask
+            tolerations += group.tolerations
+        return self._open(mask, tolerations)
+
+    def _nodeless(self) -> Iterator[tuple[Policy, ...]]:
+        """Policies, each set in order; small sets first."""
+        level: list[tuple[int, ...]] = [(at,) for at in range(len(self._groups))]
+        for _ in range(2, _MOST + 1):
+            longer: list[tuple[int, ...]] = []
+            for ats in level:
+                for at in range(ats[-1] + 1, len(self._groups)):
+                    if self._left <= 0:
+                        return
+                    groups = [self._groups[each] for each in (*ats, at)]
+                    if self._left_by(groups):
+                        longer.append((*ats, at))
+                    elif self._needs_all(groups):
+                        yield from self._members(groups)
+            level = longer
+
+    def _needs_all(self, groups: Sequence[_Group]) -> bool:
+        if len(groups) == 2:
+            return True
+        return all(self._left_by(g for g in groups if g is not each) for each in groups)
+
+    def _members(self, groups: Sequence[_Group]) -> Iterator[tuple[Policy, ...]]:
+        tried = (
+            [each for each in group.members if each in self._chosen][:_MOST_ALIKE]
+            + [each for each in group.members if each not in self._chosen][:_MOST_ALIKE]
+            for group in groups
+        )
+        for some in itertools.product(*tried):
+            if self._chosen.isdisjoint(some):
+                continue
+            policies = tuple(sorted(some, key=lambda each: each.order))
+            if any(one.apart(two) for one, two in itertools.combinations(policies, 2)):
+                continue
+            if self._leave_none(policies) and (len(policies) == 2 or find(policies)):
+                yield policies
+
+    def _leave_none(self, policies: Sequence[Policy]) -> bool:
+        """Whether it holds of what stands where all of them match."""
+        bundle = _bundle(policies)
+        if bundle.contradictions:
+            return False
+        standing = _of(bundle)
+        limits = [wish for wish in standing if limits_nodes(wish)]
+        tolerations = [*tolerations_of(standing), *self._tolerated]
+        if self._open(self._nodes.chosen(limits), tolerations):
+            return False
+        return not self._makers.of(limits, tolerations)
+
+    def _concern(
+        self, policy: Policy, sets: Sequence[tuple[Policy, ...]], *, certain: bool
+    ) -> Concern:
+        others = [each for some in sets for each in some if each is not policy]
+        names = [repr(each.name) for each in dict.fromkeys(others)]
+        kind = "policy" if len(names) == 1 else "policies"
+        together = len(sets[0]) > 2 or len(names) == 1
+        beside = f"{kind} {first_few(names, _NAMED)}"
+        what = f"leaves none of the {self._total} nodes beside {beside}"
+        if not together:
+            what = f"leaves none of the {self._total} nodes beside any of {beside}"
+        if certain:
+            what += ": every pod that it matches stays Pending"
+        elif pod := find(sets[0]):
+            what += f": a pod that both match stays Pending, such as one {pod}"
+            if len(sets[0]) > 2:
+                what = what.replace(" both match ", " all of them match ")
+        else:
+            what += ": a pod that both match stays Pending"
+        what += once_enforced([policy, *others])
+        limiting = [said.path for said in policy.said if said.limits]
+        path = limiting[0] if len(limiting) == 1 else ("spec",)
+        severity: Severity = "error" if certain else "warning"
+        return Concern("PlacementPolicy", policy.name, path, what, severity, Kind.NO_NODE)
+
+
+def _bundle(policies: Sequence[Policy]) -> Bundle:
+    wishes = [said.wish for each in policies for said in each.said]
+    return fold([each.name for each in policies], wishes)
+
+
+def _of(bundle: Bundle) -> list[Wish]:
+    return [*node_wishes(bundle), *bundle.tolerations]
+
+
+def _standing(policies: Sequence[Policy]) -> list[Wish]:
+    return _of(_bundle(policies))
+
+
+def _is_certain(policies: Sequence[Policy]) -> bool:
+    """Whether all the others are enforced for each pod of the last, which is enforced itself."""
+    last = policies[-1]
+    return last.enforced and all(each.outruns(last) for each in policies)
