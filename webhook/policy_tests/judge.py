@@ -85,7 +85,10 @@ def _arrival(case: Case) -> Arrival:
 
 def _unread(arrival: Arrival, decision: Decision) -> list[str]:
     """A line for each label that marks the pod or its namespace, and counts as not said."""
-    found = list(misread(arrival.pod["metadata"].get("labels") or {})) if decision.identity else []
+    found: list[str] = []
+    if decision.identity:
+        metadata = arrival.pod["metadata"]
+        found += misread(metadata.get("labels") or {}, metadata.get("annotations") or {})
     place = arrival.namespace_labels.get(names.PLACE)
     kind = arrival.namespace_labels.get(names.KIND)
     if place is not None and place != names.PLACE_ALL:
