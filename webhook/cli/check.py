@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.cli.cluster_options import client_of, cluster_options
+from webhook.cli.failing import fail
 from webhook.cli.output_option import output_option
 from webhook.cli.where import WhereType
+from webhook.errors import ClusterError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,14 +68,17 @@ def command(
     \b
     Exit codes:
       0  no errors (with --strict: no warnings either)
-      1  errors, a file cannot be read, or the cluster did not answer
-      2  wrong usage, or no policy there
+      1  errors, or a file cannot be read
+      2  wrong usage, no policy there, or the cluster did not answer
     """
     from datetime import UTC, datetime
 
     from webhook.cli import check_run, check_text
 
-    given = check_run.read(paths, nodes, lambda: client_of(kubeconfig, context))
+    try:
+        given = check_run.read(paths, nodes, lambda: client_of(kubeconfig, context))
+    except ClusterError as error:
+        fail(error, 2)
     checked = check_run.check(given, datetime.now(UTC)) if given else None
     if checked is None:
         where = ", ".join(map(str, paths))

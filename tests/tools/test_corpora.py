@@ -1,0 +1,82 @@
+"""The sweep over other projects' files finds faults, and counts what it did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.wording import mentions
+from tools import corpora
+
+JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train}
+spec:
+  template:
+    metadata: {labels: {fairlead.dev/run: r}}
+    spec: {restartPolicy: Never, containers: [{name: main, image: i}]}
+"""
+POLYAXON = "version: 1\nkind: job\nrun: {cmd: python x.py}\nbuild: {image: python}\n"
+POLICY = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: pool}
+spec: {overrides: {nodeSelector: {pool: a}}}
+"""
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[str, str]:
+    """A corpus and policies."""
+    corpus, policies = tmp_path / "corpus", tmp_path / "policies"
+    for name, text in (("job.yaml", JOB), ("polyaxonfile.yml", POLYAXON), (".hidden.yaml", "{")):
+        corpus.mkdir(exist_ok=True)
+        (corpus / name).write_text(text)
+    policies.mkdir()
+    (policies / "pool.yaml").write_text(POLICY)
+    return str(corpus), str(policies)
+
+
+def test_a_corpus_without_faults_is_counted(
+    folders: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """How each command ended, and how many files there were."""
+    corpus, policies = folders
+    assert corpora.main([corpus, "--policies", policies]) == 0
+    lines = {" ".join(line.split()) for line in capsys.readouterr().out.splitlines()}
+    assert {"2 files", "2 mutate: exit code 0", "1 mutated again", "0 faults"} <= lines
+
+
+@pytest.mark.parametrize(
+    ("ended", "fault"),
+    [
+        (corpora.Ended(0, "", "", ""), "not a word"),
+        (corpora.Ended(1, "", "", ""), "not a word"),
+        (corpora.Ended(1, "", "", "Traceback"), "a traceback"),
+    ],
+)
+def test_what_a_command_must_not_do_is_a_fault(
+    folders: tuple[str, str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    ended: corpora.Ended,
+    fault: str,
+) -> None:
+    """Silence, and a traceback."""
+    monkeypatch.setattr(corpora, "call", lambda *_: ended)
+    corpus, policies = folders
+    assert corpora.main([corpus, "--policies", policies]) == 1
+    mentions(capsys.readouterr().out, "job.yaml: mutate: ", fault)
+
+
+def test_second_thoughts_are_a_fault(
+    folders: tuple[str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was printed must stay as it is."""
+    texts = iter(f"text {number}" for number in range(100))
+    monkeypatch.setattr(corpora, "call", lambda *_: corpora.Ended(0, next(texts), "", ""))
+    corpus, policies = folders
+    assert corpora.main([corpus, "--policies", policies]) == 1
+    mentions(capsys.readouterr().out, "job.yaml: mutate: ", "changed when it is mutated again")
