@@ -4,39 +4,53 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from itertools import permutations
 
 import pytest
 
-from webhook.server.crowd import DOOR_SECONDS, WRITE_SECONDS, Crowd, Reason, Visit
+from webhook.server.crowd import (
+    DOOR_SECONDS,
+    SILENT_SECONDS,
+    WRITE_SECONDS,
+    Crowd,
+    Reason,
+    Stage,
+    Visit,
+)
 
 
 class Door:
     """A crowd at a clock that the test sets, and the far ends of its connections."""
 
-    def __init__(self, limit: int, held_bytes: int = 100) -> None:
+    def __init__(self, limit: int, held_bytes: int = 100, *, spare_busy: bool = True) -> None:
         self.now = 0.0
         self.ended: list[Reason] = []
         self.crowd = Crowd(
-            limit, held_bytes=held_bytes, clock=lambda: self.now, on_ended=self.ended.append
+            limit,
+            held_bytes=held_bytes,
+            spare_busy=spare_busy,
+            clock=lambda: self.now,
+            on_ended=self.ended.append,
         )
         self._sockets: list[socket.socket] = []
         self._far: dict[Visit, socket.socket] = {}
 
-    def admit(self) -> Visit | None:
-        """One more connection, a second later."""
+    def admit(self) -> Visit:
+        """One more connection, a second later, which says nothing yet."""
         self.now += 1
         near, far = socket.socketpair()
         self._sockets += [near, far]
         visit = self.crowd.admit(near)
-        if visit:
-            self._far[visit] = far
+        self._far[visit] = far
         return visit
 
-    def visit(self, *, answered: bool = False, busy: bool = False) -> Visit:
-        """One more connection that is let in, and what it is at."""
+    def visit(
+        self, *, stage: Stage = Stage.NEW, answered: bool = False, busy: bool = False
+    ) -> Visit:
+        """One more connection that has spoken, and what it is at."""
         visit = self.admit()
-        assert visit
-        visit.answered = answered
+        assert self.crowd.spoke(visit)
+        self.crowd.advance(visit, Stage.ANSWERED if answered else stage)
         self.crowd.mark(visit, busy=busy)
         return visit
 
@@ -77,12 +91,78 @@ def test_beyond_the_limit_the_one_that_has_waited_longest_goes(door: Door) -> No
     assert door.ended == ["crowded"]
 
 
-def test_whoever_was_never_answered_goes_first(door: Door) -> None:
-    """A crowd that says nothing pushes out itself, however long others have been idle."""
-    known = door.visit(answered=True)
-    strangers = [door.visit() for _ in range(5)]
-    assert not door.closed(known)
-    assert [door.closed(each) for each in strangers] == [True, True, True, False, False]
+def test_who_says_nothing_pushes_out_only_those_who_say_nothing(door: Door) -> None:
+    """However many they are, and however long others have been idle."""
+    known = [door.visit(answered=True) for _ in range(3)]
+    silent = [door.admit() for _ in range(5)]
+    assert not any(door.closed(each) for each in known)
+    assert [door.closed(each) for each in silent] == [True, True, False, False, False]
+    assert door.ended == ["crowded"] * 2
+    assert door.crowd.connections == 6
+
+
+@pytest.mark.parametrize(
+    ("crowded", "other"), list(permutations((Stage.SHAKING, Stage.NEW, Stage.ANSWERED), 2))
+)
+def test_a_crowd_leaves_their_share_to_those_at_another_stage(crowded: Stage, other: Stage) -> None:
+    """Wherever it stops: newcomers can be served, and connections that are used can stay."""
+    door = Door(10)
+    for _ in range(10):
+        door.visit(stage=crowded)
+    few = [door.visit(stage=other) for _ in range(2)]
+    more = [door.visit(stage=crowded) for _ in range(30)]
+    assert not any(door.closed(each) for each in few)
+    assert not door.closed(more[-1])
+    assert door.crowd.connections == 10
+    door.close()
+
+
+def test_idle_answered_connections_and_silent_ones_together_keep_no_newcomer_out() -> None:
+    """A newcomer has the time in which as many others come as his stage has places."""
+    door = Door(10)
+    for _ in range(10):
+        door.visit(answered=True)
+    newcomer = door.admit()
+    for _ in range(9):
+        door.admit()
+    assert door.crowd.spoke(newcomer)
+    for _ in range(100):
+        door.admit()
+    assert not door.closed(newcomer)
+    door.close()
+
+
+def test_a_place_is_not_given_to_who_was_closed_before(door: Door) -> None:
+    """It was silent for too long, or while too many came."""
+    first, *_ = (door.admit() for _ in range(4))
+    assert door.closed(first)
+    assert not door.crowd.spoke(first)
+    last = door.admit()
+    door.now += SILENT_SECONDS
+    door.crowd.sweep()
+    assert door.closed(last)
+    assert not door.crowd.spoke(last)
+    assert door.crowd.connections == 0
+
+
+def test_without_descriptors_who_says_nothing_goes_first(door: Door) -> None:
+    """It has least to lose."""
+    known, silent = door.visit(answered=True), door.admit()
+    door.crowd.make_room()
+    assert (door.closed(known), door.closed(silent)) == (False, True)
+    door.crowd.make_room()
+    assert door.closed(known)
+
+
+def test_where_busy_ones_are_not_spared_a_newcomer_finds_a_place() -> None:
+    """A probe, while others have the plain port busy."""
+    door = Door(5, spare_busy=False)
+    first, *_ = (door.visit(answered=True, busy=True) for _ in range(5))
+    newcomer = door.visit(busy=True)
+    assert door.closed(first)
+    assert not door.closed(newcomer)
+    assert door.crowd.busy == 5
+    door.close()
 
 
 def test_the_longest_idle_goes_where_all_were_answered(door: Door) -> None:
@@ -97,11 +177,13 @@ def test_the_longest_idle_goes_where_all_were_answered(door: Door) -> None:
 def test_who_waits_for_an_answer_is_never_closed(door: Door) -> None:
     """If all do, the one who comes is sent away."""
     busy = [door.visit(busy=True) for _ in range(3)]
-    assert door.admit() is None
+    newcomer = door.admit()
+    assert not door.crowd.spoke(newcomer)
+    assert door.closed(newcomer)
     assert not any(door.closed(each) for each in busy)
     assert door.crowd.busy == 3
     door.crowd.mark(busy[1], busy=False)
-    assert door.admit()
+    assert door.crowd.spoke(door.admit())
     assert door.closed(busy[1])
     assert door.crowd.busy == 2
 

@@ -7,6 +7,7 @@ import errno
 import inspect
 import itertools
 import os
+import resource
 import socket
 import ssl
 from asyncio.selector_events import BaseSelectorEventLoop
@@ -19,7 +20,7 @@ import pytest
 from tests.eventually import eventually
 from tests.server.serving import HOST, post, running
 from webhook.server.crowd import DOOR_SECONDS, Crowd, Visit
-from webhook.server.doorway import READ_BYTES, TlsProtocol
+from webhook.server.doorway import READ_BYTES, TlsProtocol, allow_descriptors
 
 
 @pytest.mark.parametrize(
@@ -156,7 +157,9 @@ def test_whoever_waited_too_long_at_the_door_is_turned_away_at_once() -> None:
     crowd = Crowd(1000, clock=lambda: next(late), on_ended=ended.append)
     with running(crowd=crowd) as server:
         with socket.create_connection((HOST, server.https_port)) as connection:
-            assert connection.recv(1) == b""
+            connection.sendall(b"\x16")
+            with suppress(ConnectionResetError):
+                assert connection.recv(1) == b""
         eventually("no connection is left", lambda: not crowd.connections)
     assert ended == ["late"]
 
@@ -171,3 +174,16 @@ def test_nobody_is_left_at_the_door_when_it_is_shut(monkeypatch: pytest.MonkeyPa
         each.settimeout(30)
         with each, suppress(ConnectionResetError):
             assert each.recv(1) == b""
+
+
+def test_as_many_descriptors_are_allowed_as_connections_need() -> None:
+    """Where the hard limit lets them be: the soft one of many runtimes is 1,024."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (512, before[1]))
+        allow_descriptors(100)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == min(700, before[1])
+        allow_descriptors(1)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == min(700, before[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)

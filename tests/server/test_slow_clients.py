@@ -6,7 +6,9 @@ import gc
 import selectors
 import socket
 import ssl
+import threading
 from asyncio.sslproto import SSLProtocol
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -74,6 +76,7 @@ def served(crowd: Crowd) -> Iterator[Running]:
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Times after which nobody needs to wait."""
     monkeypatch.setattr("webhook.server.doorway.HANDSHAKE_SECONDS", 0.5)
+    monkeypatch.setattr("webhook.server.crowd.SILENT_SECONDS", 0.5)
     for name in ("KEEP_ALIVE_SECONDS", "HEAD_SECONDS", "BODY_SECONDS"):
         monkeypatch.setattr(protocol, name, 0.5)
 
@@ -134,7 +137,10 @@ def test_a_body_that_trickles_on_after_its_answer_is_closed(
 
 
 def test_hundreds_of_stalled_connections_keep_nobody_out() -> None:
-    """There is room for far fewer; each request is answered, on fresh connections and kept ones."""
+    """There is room for far fewer; each request is answered, on fresh connections and kept ones.
+
+    As many again may be there that say nothing.
+    """
     crowd = Crowd(60)
     with served(crowd) as server, ExitStack() as stack:
         kept = server.connect()
@@ -146,7 +152,7 @@ def test_hundreds_of_stalled_connections_keep_nobody_out() -> None:
                 fresh = server.connect()
                 assert post(fresh, b"fresh").read() == b"fresh"
                 fresh.close()
-            assert crowd.connections <= 60
+            assert crowd.connections <= 2 * 60
         kept.close()
 
 
@@ -186,3 +192,36 @@ def test_headers_just_within_the_limit_are_read() -> None:
                 connection.sendall(header[start : start + 1000])
             connection.sendall(b"\r\nContent-Length: 2\r\n\r\nok")
             assert connection.recv(1000).startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_crowd_of_answered_connections_and_a_flood_of_silent_ones_keep_nobody_out() -> None:
+    """Every place is taken by somebody who was answered once, and others come all the time."""
+    crowd = Crowd(200)
+    with served(crowd) as server, ExitStack() as stack:
+        for _ in range(200):
+            idle = server.connect()
+            stack.callback(idle.close)
+            assert post(idle, b"idle").read() == b"idle"
+        over = threading.Event()
+        flood = threading.Thread(target=_flood, args=(server, over))
+        flood.start()
+        try:
+            for _ in range(20):
+                fresh = server.connect()
+                assert post(fresh, b"fresh").read() == b"fresh"
+                fresh.close()
+        finally:
+            over.set()
+            flood.join()
+
+
+def _flood(server: Running, over: threading.Event) -> None:
+    """Connect without a word, some 800 times a second."""
+    recent: deque[socket.socket] = deque()
+    while not over.wait(0.01):
+        for _ in range(8):
+            recent.append(silent(server))
+        while len(recent) > 500:
+            recent.popleft().close()
+    for each in recent:
+        each.close()

@@ -24,6 +24,7 @@ from webhook.cli.serving_policies import policies_of
 from webhook.interception import PATH
 from webhook.server.callers import Callers
 from webhook.server.crowd import Crowd
+from webhook.server.doorway import allow_descriptors
 from webhook.server.drain import ClosingConnections, Drain, drain_on_signals
 from webhook.server.health import health_app
 from webhook.server.limit import InFlightLimit
@@ -131,6 +132,7 @@ async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -
         foresight = Foresight(
             grounds, metrics, pods_of=pods_of, faults_of=faults_of, reaches=handshakes.takes
         )
+        allow_descriptors(settings.max_connections)
         crowd = Crowd(settings.max_connections, on_ended=metrics.connection_ended)
         limit = InFlightLimit(
             admission_app(

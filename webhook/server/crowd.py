@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import enum
 import math
 import socket
 import time
@@ -23,17 +24,37 @@ WRITE_SECONDS: Final = 10.0
 # altogether, as the manifests have it: of those that waited half of it the answer still comes in
 # time, and what is done for the others is lost.
 DOOR_SECONDS: Final = 1.5
+# Seconds for a connection's first bytes to come, which a client sends at once.
+SILENT_SECONDS: Final = 10.0
 # Seconds between two looks for those that have taken too long.
 SWEEP: Final = 1.0
+
+
+class Stage(enum.Enum):
+    """How far a connection has come."""
+
+    SILENT = enum.auto()
+    """Nothing was received from it yet."""
+    SHAKING = enum.auto()
+    """It waits for its TLS handshake, or is making it."""
+    NEW = enum.auto()
+    """It may send requests, and was never given an answer."""
+    ANSWERED = enum.auto()
+    """It was given an answer."""
+
+
+# What each stage may keep of the places, whatever the others do. At the defaults as many
+# connections that were answered stay as requests may be in flight.
+_SHARES: Final = {Stage.SHAKING: 0.2, Stage.NEW: 0.2, Stage.ANSWERED: 0.6}
 
 
 class Visit:
     """One connection, from the moment it is accepted.
 
+    stage: how far it has come; the crowd sets it.
     since: when its present wait began: at the door, for a handshake, a request, or the rest of one.
     deadline: until when that wait may last.
     write_deadline: until when its answer has to be written; infinite if nothing waits for that.
-    answered: whether it was ever given an answer.
     busy: whether a whole request has come that is not answered yet: it is not closed for room then.
     reading: whether a request has begun to come that is not whole yet.
     body: how many bytes of its request's body there are.
@@ -44,13 +65,13 @@ class Visit:
 
     __slots__ = (
         "_socket",
-        "answered",
         "body",
         "busy",
         "deadline",
         "on_writable",
         "reading",
         "since",
+        "stage",
         "transport",
         "unwritten",
         "write_deadline",
@@ -58,10 +79,10 @@ class Visit:
 
     def __init__(self, connection: socket.socket, now: float) -> None:
         self._socket = connection
+        self.stage = Stage.SILENT
         self.since = now
-        self.deadline = math.inf
+        self.deadline = now + SILENT_SECONDS
         self.write_deadline = math.inf
-        self.answered = False
         self.busy = False
         self.reading = False
         self.body = 0
@@ -82,10 +103,12 @@ class Visit:
 class Crowd:
     """All connections of one listener; used on the event loop's thread only.
 
-    `limit` is how many there may be. When it is reached the one that has waited longest goes: of
-    those that never had an answer, if there are such, else of all that are not busy. A crowd that
-    connects and says nothing so pushes out itself, and not whoever asks and is answered.
-    `on_ended` hears why a connection was closed.
+    `limit` is how many there may be that have sent something, and also how many that have not:
+    those cost a hundredth of the memory. Beyond it a connection is closed, of the stage that
+    exceeds its share of the places by most; within the stage, the one that has waited longest. So
+    no crowd, wherever it stops, pushes out those who are elsewhere: neither connections that are
+    used again and again, nor those that are just being made. A busy one is closed only without
+    `spare_busy`. `on_ended` hears why a connection was closed.
     """
 
     def __init__(
@@ -93,35 +116,55 @@ class Crowd:
         limit: int,
         *,
         held_bytes: int = HELD_BYTES,
+        spare_busy: bool = True,
         clock: Callable[[], float] = time.monotonic,
         on_ended: Callable[[Reason], None] = lambda _reason: None,
     ) -> None:
         self._limit = limit
+        self._shares = {stage: limit * share for stage, share in _SHARES.items()}
         self._held_bytes = held_bytes
+        self._spare_busy = spare_busy
         self._clock = clock
         self._on_ended = on_ended
-        self._visits: set[Visit] = set()
+        # Each in the order in which they came to it.
+        self._visits: dict[Stage, dict[Visit, None]] = {stage: {} for stage in Stage}
         self._busy = 0
         self._held = 0
 
     @property
     def connections(self) -> int:
-        """How many connections there are, handshakes included."""
-        return len(self._visits)
+        """How many connections there are, silent ones and handshakes included."""
+        return sum(len(visits) for visits in self._visits.values())
 
     @property
     def busy(self) -> int:
         """How many whole requests have come that are not answered yet, one a connection."""
         return self._busy
 
-    def admit(self, connection: socket.socket) -> Visit | None:
-        """Count a connection in, making room for it; None if it cannot be had: all are busy."""
-        while len(self._visits) >= self._limit:
-            if not self.make_room():
-                return None
+    def admit(self, connection: socket.socket) -> Visit:
+        """Count a connection in, in the place of the first silent one if there are too many."""
+        silent = self._visits[Stage.SILENT]
+        if len(silent) >= self._limit:
+            self.end(next(iter(silent)), "crowded")
         visit = Visit(connection, self._clock())
-        self._visits.add(visit)
+        silent[visit] = None
         return visit
+
+    def spoke(self, visit: Visit) -> bool:
+        """Its first bytes are there: give it a place; False if it was closed, or is now.
+
+        It is if all others are busy.
+        """
+        if visit not in self:
+            return False
+        while self.connections - len(self._visits[Stage.SILENT]) >= self._limit:
+            if not self._end_one():
+                self.end(visit, "crowded")
+                return False
+        visit.since = self._clock()
+        visit.deadline = math.inf
+        self.advance(visit, Stage.SHAKING)
+        return True
 
     def call_in(self, visit: Visit) -> bool:
         """Its handshake may begin; False if it was closed meanwhile, or is now: it comes too late.
@@ -129,7 +172,7 @@ class Crowd:
         So each wait at the door is short. If all waited for their turn, then in a rush everybody
         would be let in when he has just given up, and nobody would be served.
         """
-        if visit not in self._visits:
+        if visit not in self:
             return False
         now = self._clock()
         if now - visit.since > DOOR_SECONDS:
@@ -138,17 +181,44 @@ class Crowd:
         visit.since = now
         return True
 
-    def make_room(self) -> bool:
-        """Close the connection that has waited longest; False if all are busy."""
-        waiting = [visit for visit in self._visits if not visit.busy]
-        if not waiting:
-            return False
-        self.end(min(waiting, key=lambda visit: (visit.answered, visit.since)), "crowded")
-        return True
+    def advance(self, visit: Visit, stage: Stage) -> None:
+        """Note how far the visit has come; nothing, if it is not counted any more."""
+        if visit in self and visit.stage is not stage:
+            del self._visits[visit.stage][visit]
+            visit.stage = stage
+            self._visits[stage][visit] = None
+
+    def make_room(self) -> None:
+        """Close a connection, for there is no descriptor or memory for another."""
+        silent = self._visits[Stage.SILENT]
+        if silent:
+            self.end(next(iter(silent)), "crowded")
+        else:
+            self._end_one()
+
+    def _end_one(self) -> bool:
+        """Close one that has a place; False if all are busy."""
+
+        def excess(stage: Stage) -> float:
+            return len(self._visits[stage]) - self._shares[stage]
+
+        for stage in sorted(_SHARES, key=excess, reverse=True):
+            visits = self._visits[stage]
+            waiting = [each for each in visits if not (each.busy and self._spare_busy)]
+            if waiting:
+                self.end(min(waiting, key=lambda each: each.since), "crowded")
+                return True
+        return False
+
+    def __contains__(self, visit: Visit) -> bool:
+        return visit in self._visits[visit.stage]
+
+    def _all(self) -> list[Visit]:
+        return [visit for visits in self._visits.values() for visit in visits]
 
     def gone(self, visit: Visit) -> None:
         """Count a connection out; said again, it changes nothing."""
-        self._visits.discard(visit)
+        self._visits[visit.stage].pop(visit, None)
         self.freed(visit)
         self._hold(visit, 0)
         self.mark(visit, busy=False)
@@ -160,7 +230,7 @@ class Crowd:
 
     def took(self, visit: Visit, count: int) -> None:
         """Count bytes of a body."""
-        if visit not in self._visits:
+        if visit not in self:
             return
         visit.body += count
         self._held += count
@@ -176,7 +246,7 @@ class Crowd:
 
         From the first of them until there are none the time for writing passes.
         """
-        if visit not in self._visits:
+        if visit not in self:
             return
         if not count:
             visit.write_deadline = math.inf
@@ -192,7 +262,7 @@ class Crowd:
     def sweep(self) -> None:
         """Close the connections whose deadline is over."""
         now = self._clock()
-        for visit in list(self._visits):
+        for visit in self._all():
             if visit.write_deadline <= now:
                 self.end(visit, "unread")
             elif visit.deadline <= now:
@@ -213,7 +283,7 @@ class Crowd:
 
     def end_all(self) -> None:
         """Close what is left when the process goes."""
-        for visit in list(self._visits):
+        for visit in self._all():
             self.gone(visit)
             visit.end()
 
@@ -229,7 +299,7 @@ class Crowd:
         """Beyond what all may hold, the longest to send a body or to read an answer goes."""
         while self._held > self._held_bytes:
             holders = [
-                each for each in self._visits if each.unwritten or (each.reading and each.body)
+                each for each in self._all() if each.unwritten or (each.reading and each.body)
             ]
             if not holders:
                 return

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import resource
+import socket
 from asyncio.sslproto import SSLProtocol
 from typing import TYPE_CHECKING, Final, NoReturn, cast
 
 if TYPE_CHECKING:
-    import socket
     import ssl
     from collections.abc import Callable
 
@@ -31,6 +32,8 @@ _BEGUN: Final = 4
 # Without descriptors or memory for another connection, accepting is tried again so much later.
 _SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _PAUSE: Final = 0.1
+# Files, sockets to the API server, the plain port's connections.
+_OWN_DESCRIPTORS: Final = 500
 # Errors of the listening socket itself: no connection comes any more. All others are those of one
 # connection that broke before it was accepted (accept(2), Linux).
 _BROKEN: Final = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK})
@@ -82,6 +85,8 @@ class TlsProtocol(SSLProtocol):
 class Doorway:
     """Takes connections from a listening socket and gives each a protocol of its own.
 
+    Not before its first bytes are there: what a protocol takes, TLS above all, is not for
+    connections that say nothing.
     `protocol` makes it for a visit; it has to tell the crowd when the connection is lost.
     """
 
@@ -97,6 +102,7 @@ class Doorway:
         self._crowd = crowd
         self._protocol = protocol
         self._tls = tls
+        self._silent: set[socket.socket] = set()
         self._waiting: asyncio.Queue[tuple[Visit, socket.socket]] = asyncio.Queue()
         self._arriving: set[asyncio.Task[None]] = set()
 
@@ -108,6 +114,10 @@ class Doorway:
                 group.create_task(self._accept())
                 group.create_task(self._let_in())
         finally:
+            loop = asyncio.get_running_loop()
+            for connection in self._silent:
+                loop.remove_reader(connection)
+                connection.close()
             while not self._waiting.empty():
                 self._waiting.get_nowait()[1].close()
             for task in self._arriving:
@@ -131,12 +141,23 @@ class Doorway:
                     self._crowd.make_room()
                     await asyncio.sleep(_PAUSE)
                 continue
-            self._queue(connection)
+            self._receive(connection, loop)
 
-    def _queue(self, connection: socket.socket) -> None:
-        if visit := self._crowd.admit(connection):
+    def _receive(self, connection: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
+        visit = self._crowd.admit(connection)
+        self._silent.add(connection)
+        loop.add_reader(connection, self._queue, visit, connection, loop)
+
+    def _queue(
+        self, visit: Visit, connection: socket.socket, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        """It has sent something, was closed by its peer, or by the crowd."""
+        loop.remove_reader(connection)
+        self._silent.discard(connection)
+        if _has_sent(connection) and self._crowd.spoke(visit):
             self._waiting.put_nowait((visit, connection))
         else:
+            self._crowd.gone(visit)
             connection.close()
 
     async def _let_in(self) -> NoReturn:
@@ -183,3 +204,24 @@ class Doorway:
                 self._crowd.gone(visit)
                 if transport:
                     cast("asyncio.Transport", transport).abort()
+
+
+def allow_descriptors(limit: int) -> None:
+    """Have the process open as many files as a crowd of this limit needs, where it may.
+
+    Many container runtimes give 1,024, and allow far more.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # As many that say nothing, and what the process has open itself.
+    wanted = 2 * limit + _OWN_DESCRIPTORS
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _has_sent(connection: socket.socket) -> bool:
+    try:
+        return bool(connection.recv(1, socket.MSG_PEEK))
+    except OSError:
+        return False

@@ -28,8 +28,10 @@ INTERVAL: Final = 5.0
 # replicas that went for it would come back seconds later than it did.
 PATIENCE: Final = 10.0
 _SECONDS: Final = 5.0
-# What comes of a port that has too much to do. It is no reason to leave: then the other replicas
-# would have more to do.
+# What comes of a port that has too much to do. For a while it is no reason to leave: then the other
+# replicas would have more to do. But a port at which nobody gets a handshake for longer serves
+# nobody who comes, and says so.
+BUSY_PATIENCE: Final = 30.0
 _BUSY: Final = (TimeoutError, ConnectionResetError, ConnectionAbortedError, ssl.SSLEOFError)
 
 
@@ -54,6 +56,7 @@ class SelfHandshake:
         hindered: Callable[[], str] = str,
         interval: float = INTERVAL,
         patience: float = PATIENCE,
+        busy_patience: float = BUSY_PATIENCE,
         clock: Callable[[], float] = time.monotonic,
         on_result: Callable[[bool], None] = lambda _verified: None,
     ) -> None:
@@ -62,6 +65,7 @@ class SelfHandshake:
         self._trusted = trusted
         self._interval = interval
         self._patience = patience
+        self._busy_patience = busy_patience
         self._clock = clock
         self._on_result = on_result
         self._due = due
@@ -98,7 +102,7 @@ class SelfHandshake:
         try:
             found = [problem for each in trusted if (problem := await self._problem(each))]
         except _BUSY as error:
-            if self._verified is not None:
+            if self._verified is not None and self._clock() - self._verified <= self._busy_patience:
                 _logger.warning("no time for a handshake with itself", extra={"error": str(error)})
                 return
             found = [f"no handshake at {self._where}: {error!r}"]

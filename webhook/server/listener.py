@@ -35,8 +35,9 @@ BACKLOG: Final = 256
 # Bytes that the kernel takes of an answer before its peer reads it; it doubles them. It counts as
 # memory of the pod, and by itself grows to 4 MiB a connection. An answer has some ten thousand.
 _SEND_BYTES: Final = 64 * 1024
-# Connections to the plain port: a kubelet's, and those of whoever scrapes.
-_PLAIN_CONNECTIONS: Final = 100
+# Connections to the plain port: a kubelet's, and those of whoever scrapes. Each may have a request
+# answered in one turn of the loop, for which everybody else waits.
+_PLAIN_CONNECTIONS: Final = 50
 # An answer that is written still has to leave; a peer that does not say goodbye may not hold us.
 _GOODBYE_SECONDS: Final = 1.0
 
@@ -145,7 +146,8 @@ async def _run(
 
 
 def _plain_port(health: ASGIApp, where: socket.socket) -> _Port:
-    return _Port(health, where, Crowd(_PLAIN_CONNECTIONS), _GOODBYE_SECONDS)
+    # Busy ones make room too: a probe is worth more than any other request.
+    return _Port(health, where, Crowd(_PLAIN_CONNECTIONS, spare_busy=False), _GOODBYE_SECONDS)
 
 
 async def _ended(task: asyncio.Task[None], drain: Drain) -> None:

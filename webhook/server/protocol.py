@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from webhook.server.crowd import Stage
 from webhook.server.gather import GatheringTransport
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ class BoundedProtocol(HttpToolsProtocol):
         )
         visit.on_writable = self._gathering.writable
         super().connection_made(cast("asyncio.Transport", self._gathering))
+        self._crowd.advance(visit, Stage.NEW)
         self._wait_for_a_request()
         if self._callers:
             refusal = self._callers.refusal(transport.get_extra_info("peercert") or {})
@@ -203,7 +205,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """It is answered."""
-        self._visit.answered = True
+        self._crowd.advance(self._visit, Stage.ANSWERED)
         self._crowd.freed(self._visit)
         super().on_response_complete()
         self._settle()
