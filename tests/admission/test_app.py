@@ -28,7 +28,7 @@ from tests.admission.reviews import (
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.admission.body import MAX_BODY_BYTES
-from webhook.admission.review import PodRequest
+from webhook.admission.review import MOST_VALUES, PodRequest
 from webhook.errors import NotSynced
 from webhook.policy.policy_set import PolicySet
 from webhook.server.logs import JsonFormatter
@@ -484,10 +484,10 @@ def test_an_audited_patch_is_recorded_at_no_author_s_length() -> None:
 
 
 def test_a_reason_never_repeats_a_name_as_long_as_a_body() -> None:
-    """A namespace that nobody knows is named, as far as a person would read it."""
+    """No namespace has such a name."""
     answer = Webhook(policy_set(SPOT)).post(review(namespace="n" * 100_000))
-    assert answer.status != 200
-    assert b"nnn" in answer.body
+    assert answer.status == 400
+    assert b"request.namespace has 100000 characters" in answer.body
     assert len(answer.body) < 1100
 
 
@@ -550,3 +550,20 @@ def test_a_review_that_waits_is_not_held_read() -> None:
     assert answer.response["allowed"] is True
     assert answer.patch
     assert held == [0]
+
+
+def test_a_review_with_too_many_values_is_refused_and_not_let_through(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A 400 would be an error, and the pod let through where errors of the webhook are ignored."""
+    large = review(obj=pod(junk=[{}] * MOST_VALUES))
+    webhook = Webhook(policy_set(SPOT))
+    answer = webhook.post(large)
+    assert answer.status == 200
+    response = json.loads(answer.body)["response"]
+    assert (response["uid"], response["allowed"]) == (large["request"]["uid"], False)
+    assert f"over {MOST_VALUES} JSON values" in response["status"]["message"]
+    # Nobody but the API server has to be answered in its own words.
+    turned = {key: large[key] for key in reversed(large)}
+    assert webhook.post(turned).status == 400
+    assert [each.message for each in caplog.records] == ["invalid review"] * 2

@@ -10,8 +10,17 @@ import pytest
 
 from tests.admission.reviews import Json, pod, review
 from tests.wording import Wording, mentions
-from webhook.admission.review import answer, parse
+from webhook.admission.review import (
+    LONGEST_NAME,
+    LONGEST_UID,
+    MOST_VALUES,
+    TooManyValues,
+    answer,
+    parse,
+)
 from webhook.errors import InvalidReview
+from webhook.placement.node_affinity import MAX_REQUIREMENTS, MAX_TERMS, MAX_VALUES
+from webhook.placement.pod_size import MAX_ENTRIES
 
 
 def body(**request: object) -> bytes:
@@ -186,3 +195,74 @@ def test_a_refusal_is_a_403_with_the_message() -> None:
         "allowed": False,
         "status": {"code": 403, "reason": "Forbidden", "message": "because"},
     }
+
+
+@pytest.mark.parametrize(
+    ("member", "longest"),
+    [("uid", LONGEST_UID), ("name", LONGEST_NAME), ("namespace", LONGEST_NAME)],
+)
+def test_a_text_that_is_logged_has_a_limit(member: str, longest: int) -> None:
+    """Six megabytes of it would be 37 in the log."""
+    assert getattr(parse(body(**{member: "x" * longest})), member) == "x" * longest
+    text = refused(body(**{member: "\x7f" * (longest + 1)}))
+    assert text == f"request.{member} has {longest + 1} characters: want at most {longest}"
+
+
+def _spec(text: bytes) -> bytes:
+    """A review whose pod has this as its spec."""
+    return body(obj={"metadata": {}, "spec": "HERE"}).replace(b'"HERE"', text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"[" + b"{}," * MOST_VALUES + b"{}]",
+        b"[" + b"0," * MOST_VALUES + b"0]",
+        b"[" * MOST_VALUES + b"]" * MOST_VALUES,
+        b"{" + b'"":"",' * MOST_VALUES + b'"":""}',
+        b"1" * 19 + b'"' * (4 * MOST_VALUES + 1),
+    ],
+    ids=["objects", "numbers", "nested", "members", "quotation marks"],
+)
+def test_more_values_than_any_pod_has_are_not_read(
+    text: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each takes up to forty times its bytes, and is made before anybody looks at it."""
+
+    def loads(_body: bytes) -> Any:
+        raise AssertionError("read")
+
+    monkeypatch.setattr("webhook.admission.review.orjson.loads", loads)
+    with pytest.raises(TooManyValues):
+        parse(_spec(text))
+
+
+def test_what_stands_in_a_text_is_no_value() -> None:
+    """However it is escaped: an annotation may hold a whole object, a variable a long list."""
+    text = json.dumps('[{,\\"1' * MOST_VALUES).encode()
+    assert parse(_spec(text)).pod["spec"] == '[{,\\"1' * MOST_VALUES
+
+
+def test_a_pod_with_all_that_the_budget_of_a_pod_allows_is_read() -> None:
+    """It is for the engine to say which part of it is too much."""
+    values = [f"v{at}" for at in range(MAX_VALUES // MAX_REQUIREMENTS)]
+    requirement = {"key": "k", "operator": "In", "values": values}
+    term = {"matchExpressions": [requirement] * (MAX_REQUIREMENTS // MAX_TERMS)}
+    entry = {"key": "k", "operator": "Equal", "value": "v", "effect": "NoExecute", "seconds": 1}
+    whole = pod(terms=[term] * MAX_TERMS, entries=[entry] * 6 * MAX_ENTRIES)
+    assert parse(body(obj=whole)).pod == whole
+
+
+@pytest.mark.parametrize(
+    "number", [b"1." + b"1" * 30, b"1" * 30 + b".5", b"1" * 30 + b"e-5", b"1e-" + b"1" * 30]
+)
+def test_a_number_that_is_no_integer_may_have_many_digits(number: bytes) -> None:
+    """It is a float to everybody."""
+    assert isinstance(parse(_spec(b'{"n":' + number + b"}")).pod["spec"]["n"], float)
+
+
+def test_digits_in_a_text_are_no_integer() -> None:
+    """Behind a comma or a colon, and behind a quotation mark that is escaped."""
+    digits = "9" * 30
+    texts = [digits, f":{digits}", f",{digits},", f'",{digits}', f"\\{digits}"]
+    assert parse(_spec(json.dumps(texts).encode())).pod["spec"] == texts

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from webhook.server.logs import LEVELS, configure
+from webhook.server.logs import (
+    BURST,
+    LEVELS,
+    LONGEST_LINE,
+    LONGEST_TEXT,
+    PER_SECOND,
+    JsonFormatter,
+    PacedHandler,
+    configure,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -130,3 +139,62 @@ def test_python_warnings_are_lines_too() -> None:
         warnings.warn("old", UserWarning, stacklevel=1)
     (line,) = _lines(stream)
     assert (line["logger"], line["level"]) == ("py.warnings", "warning")
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["\x7f" * 6_000_000, ["\x7f" * 1000] * 1000, {"a": {"b": "\x7f" * 1_000_000}}],
+    ids=["text", "list", "nested"],
+)
+def test_a_line_has_a_limit_whatever_is_logged(value: object) -> None:
+    """A stranger's words must not fill the node's disk."""
+    stream = io.StringIO()
+    configure("info", stream)
+    logging.getLogger("webhook.test").warning("seen", extra={"uid": value, "reason": "short"})
+    assert len(stream.getvalue()) <= LONGEST_LINE
+    (line,) = _lines(stream)
+    assert (line["message"], line["reason"]) == ("seen", "short")
+
+
+def test_a_long_traceback_keeps_its_end() -> None:
+    """There stands what went wrong."""
+    stream = io.StringIO()
+    configure("info", stream)
+    try:
+        raise ValueError("x" * 1_000_000 + " at last")
+    except ValueError:
+        logging.getLogger("webhook.test").exception("broken")
+    (line,) = _lines(stream)
+    assert line["exception"].startswith("Traceback")
+    assert line["exception"].endswith(" at last")
+    assert len(stream.getvalue()) <= LONGEST_LINE
+
+
+def test_lines_have_a_pace_and_what_is_left_out_is_counted() -> None:
+    """However many requests a stranger sends that are logged."""
+    now = 0.0
+    stream = io.StringIO()
+    handler = PacedHandler(stream, clock=lambda: now)
+    handler.setFormatter(JsonFormatter())
+    record = logging.makeLogRecord({"msg": "x" * LONGEST_TEXT, "levelname": "WARNING"})
+    for _ in range(10_000):
+        handler.emit(record)
+    assert BURST <= len(stream.getvalue()) <= BURST + LONGEST_LINE
+    written = len(_lines(stream))
+    now = 1.0
+    for _ in range(10_000):
+        handler.emit(logging.makeLogRecord(record.__dict__))
+    lines = _lines(stream)
+    assert lines[written]["lines_left_out"] == 10_000 - written
+    assert "lines_left_out" not in lines[written + 1]
+    assert len(stream.getvalue()) <= BURST + PER_SECOND + 2 * LONGEST_LINE
+
+
+def test_at_debug_nothing_is_left_out() -> None:
+    """Who asks for it wants to see it."""
+    stream = io.StringIO()
+    configure("debug", stream)
+    logger = logging.getLogger("webhook.test")
+    for _ in range(1200):
+        logger.warning("x" * LONGEST_TEXT)
+    assert len(_lines(stream)) == 1200

@@ -41,11 +41,15 @@ MOST_TEMPLATES: Final = 32
 # Seconds in which one answer may be thought about, all waiting included. The API server waits for
 # two: whoever writes the workload waits with it.
 BUDGET: Final = 0.5
-# Looks that go on at one time, and reviews that are looked at or wait for it; a review beyond these
-# is answered without warnings. A workload that was read takes many times its bytes, so that those
-# that wait are read only then; and all of them are in flight, which pods need as well.
-_AT_ONCE: Final = 2
+# Reviews that are looked at or wait for it; a review beyond these is answered without warnings. A
+# workload that was read takes many times its bytes: so one is looked at, and what waits is held as
+# bytes. All of them are in flight, which pods need as well.
 MOST_ASKED: Final = 6
+# JSON values in a review. No workload that people write has a tenth, be it there twice, the new and
+# the old. One that has more is answered with an error, which the API server ignores here.
+MOST_VALUES: Final = 65_536
+# Characters of a kind (apimachinery, validation.DNS1035LabelMaxLength).
+_LONGEST_KIND: Final = 63
 # Not empty, as it would be offline: the pods will come from a controller, and what they say of
 # themselves is not believed.
 _CONTROLLER: Final = "system:fairlead:a-controller"
@@ -66,19 +70,26 @@ class Observer(Protocol):
         """One look ended in an exception."""
 
 
-class _Workload(NamedTuple):
-    """The review: `old` is what is to be replaced, None for a creation."""
+class _About(NamedTuple):
+    """Which workload a review is about, without what it holds."""
 
     uid: str
     namespace: str
+    kind: str
     name: str
+
+    def line(self) -> dict[str, object]:
+        """What is logged of it. Never its template: that may hold secrets."""
+        workload = f"{self.kind}/{self.name}"
+        return {"uid": self.uid, "namespace": self.namespace, "workload": workload}
+
+
+class _Workload(NamedTuple):
+    """The review: `old` is what is to be replaced, None for a creation."""
+
+    about: _About
     new: JsonObject
     old: JsonObject | None
-
-    @property
-    def kind(self) -> str:
-        """What it is: Job."""
-        return str(self.new.get("kind"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,52 +135,54 @@ class Foresight:
         self._budget = budget
         self._shapes: tuple[PolicySet, Shapes] | None = None
         self._asked = 0
-        self._looks = asyncio.Semaphore(_AT_ONCE)
+        self._look = asyncio.Lock()
 
     async def handle(self, body: bytes) -> Reply:
         """The answer to the body of one POST. Raises nothing, and refuses nothing."""
         self._asked += 1
         try:
-            if self._asked > MOST_ASKED:
-                return await self._answer(body, look=False)
-            async with self._looks:
-                return await self._answer(body)
+            return await self._answer(body)
         except InvalidReview as error:
             # Without an uid there is no answer; the API server goes by its failurePolicy: Ignore.
             return problem(400, "invalid", str(error))
         finally:
             self._asked -= 1
 
-    async def _answer(self, body: bytes, *, look: bool = True) -> Reply:
+    async def _answer(self, body: bytes) -> Reply:
         """Raises InvalidReview."""
-        workload = _read(body)
+        about = _read(body).about
         said: Sequence[str] = ()
         result = "foreseen"
         try:
-            if not look:
+            if self._asked > MOST_ASKED:
                 raise NotSynced(f"{MOST_ASKED} others are looked at")
-            async with asyncio.timeout(self._budget):
-                said = await self._warnings(workload)
+            said = await self._look_at(body, about)
         except (NotSynced, InvalidPod, TimeoutError, RecursionError) as error:
             result = "unforeseen"
-            _logger.info("workload not looked at", extra={**_line(workload), "reason": str(error)})
+            _logger.info("workload not looked at", extra={**about.line(), "reason": str(error)})
         except Exception:
             result = "unforeseen"
             self._observer.engine_failed()
-            _logger.exception("workload not looked at", extra=_line(workload))
+            _logger.exception("workload not looked at", extra=about.line())
         if said:
             self._observer.warned_of_workload(len(said))
-            _logger.debug("workload warned of", extra={**_line(workload), "warnings": len(said)})
-        return Reply(200, result, review.answer(workload.uid, allowed=True, warnings=said))
+            _logger.debug("workload warned of", extra={**about.line(), "warnings": len(said)})
+        return Reply(200, result, review.answer(about.uid, allowed=True, warnings=said))
 
-    async def _warnings(self, workload: _Workload) -> list[str]:
+    async def _look_at(self, body: bytes, about: _About) -> list[str]:
+        async with asyncio.timeout(self._budget):
+            labels = await self._grounds.labels(about.namespace)
+            async with self._look:
+                return await self._warnings(_read(body), labels)
+
+    async def _warnings(self, workload: _Workload, labels: Mapping[str, str]) -> list[str]:
         try:
             templates = self._pods_of(workload.new)
         except InvalidRun as error:
-            return nothing_of(workload.kind, workload.name, error.problems)
+            return nothing_of(workload.about.kind, workload.about.name, error.problems)
         if not templates or self._known(workload, templates):
             return []
-        facts = await self._facts(workload)
+        facts = self._facts(workload, labels)
         until = self._clock() + self._budget / 2
         found: list[Group] = []
         for pods in templates[:MOST_TEMPLATES]:
@@ -181,7 +194,8 @@ class Foresight:
                     break
         # A large template takes longer than anybody else should wait.
         faults = await asyncio.to_thread(self._faults_of, workload.new)
-        return words(workload.kind, workload.name, workload.namespace, found, faults)
+        about = workload.about
+        return words(about.kind, about.name, about.namespace, found, faults)
 
     def _known(self, workload: _Workload, templates: Sequence[Pods]) -> bool:
         """Whether the same pods were there before: a change of scale or status says nothing new."""
@@ -195,18 +209,17 @@ class Foresight:
             return False
         return [each.pod(0) for each in before] == [each.pod(0) for each in templates]
 
-    async def _facts(self, workload: _Workload) -> _Facts:
+    def _facts(self, workload: _Workload, labels: Mapping[str, str]) -> _Facts:
         policies = self._grounds.serving()
-        labels = await self._grounds.labels(workload.namespace)
         if self._shapes is None or self._shapes[0] is not policies:
             self._shapes = policies, Shapes((policies,))
         return _Facts(
             policies,
             self._shapes[1],
             self._grounds.cluster(),
-            workload.namespace,
+            workload.about.namespace,
             labels,
-            _CONTROLLERS.get(workload.kind, _CONTROLLER),
+            _CONTROLLERS.get(workload.about.kind, _CONTROLLER),
             self._grounds.now(),
             _unmarked(workload),
         )
@@ -244,17 +257,19 @@ class Foresight:
 
 def _read(body: bytes) -> _Workload:
     """Raises InvalidReview."""
-    request = review.read(body)
+    request = review.read(body, most_values=MOST_VALUES)
     old = request.get("oldObject")
     new: JsonObject = review.member(request, "object", dict, "request.object")
-    name = review.optional(request, "name", "request.name")
-    return _Workload(
+    name = review.optional(request, "name", "request.name", longest=review.LONGEST_NAME)
+    about = _About(
         uid=request["uid"],
-        namespace=review.optional(request, "namespace", "request.namespace"),
-        name=name or Object("the API server", new).name,
-        new=new,
-        old=old if isinstance(old, dict) else None,
+        namespace=review.optional(
+            request, "namespace", "request.namespace", longest=review.LONGEST_NAME
+        ),
+        kind=str(new.get("kind"))[:_LONGEST_KIND],
+        name=(name or Object("the API server", new).name)[: review.LONGEST_NAME],
     )
+    return _Workload(about, new, old if isinstance(old, dict) else None)
 
 
 def _marked(workload: JsonObject) -> bool:
@@ -266,16 +281,7 @@ def _unmarked(workload: _Workload) -> tuple[str, ...]:
     if not _marked(workload.new):
         return ()
     said = (
-        f"the label {names.RUN} is on the {workload.kind} itself, and pods get those of their "
-        "template: put it there too, or no policy reaches them"
+        f"the label {names.RUN} is on the {workload.about.kind} itself, and pods get those of "
+        "their template: put it there too, or no policy reaches them"
     )
     return (said,)
-
-
-def _line(workload: _Workload) -> dict[str, object]:
-    """What is logged of a workload. Never its template: that may hold secrets."""
-    return {
-        "uid": workload.uid,
-        "namespace": workload.namespace,
-        "workload": f"{workload.kind}/{workload.name}",
-    }

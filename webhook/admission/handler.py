@@ -13,6 +13,7 @@ from webhook.admission.arrival import Arrival
 from webhook.admission.decision import Decision
 from webhook.admission.engine import decide_seen, see
 from webhook.admission.notice import of_no_node, of_rejection
+from webhook.admission.review import TooManyValues
 from webhook.admission.stamp import HASH_LENGTH
 from webhook.errors import InvalidPod, InvalidReview, NotSynced
 
@@ -124,6 +125,13 @@ class Handler:
                 request = review.parse(body)
                 seen = see(self._arrival(request, labels))
             return self._decide(request, seen, began)
+        except TooManyValues as error:
+            _logger.warning("invalid review", extra={"uid": error.uid, "reason": str(error)})
+            if not error.uid:
+                return problem(400, "invalid", str(error))
+            # As the API server writes it. A 400 would let it through where failures are ignored.
+            message = f"fairlead: {error}: fewer are decided on"
+            return Reply(200, "rejected", review.answer(error.uid, allowed=False, message=message))
         except (InvalidReview, InvalidPod) as error:
             _logger.warning("invalid review", extra={"uid": uid, "reason": _shortened(str(error))})
             return problem(400, "invalid", str(error))

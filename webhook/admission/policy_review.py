@@ -47,7 +47,9 @@ def parse(body: bytes, resources: Collection[str]) -> PolicyRequest:
     resource = review.optional(asked, "resource", "request.resource.resource")
     if asked.get("group") != names.GROUP or resource not in resources:
         wanted = ", ".join(sorted(resources))
-        raise InvalidReview(f"request.resource: want {wanted} of {names.GROUP}, not {resource!r}")
+        raise InvalidReview(
+            f"request.resource: want {wanted} of {names.GROUP}, not {str(resource)[:50]!r}"
+        )
     if request.get("subResource"):
         raise InvalidReview("request.subResource: want the object itself")
     new = _object(request, "object") if operation in _NEW else None
@@ -59,7 +61,7 @@ def parse(body: bytes, resources: Collection[str]) -> PolicyRequest:
         operation=str(operation),
         resource=resource,
         # Of a whole collection that is deleted the request has no name, but each object has.
-        name=review.member(metadata, "name", str, "request.object.metadata.name"),
+        name=review.name_in(metadata, "request.object.metadata.name"),
         user=review.optional(user, "username", "request.userInfo.username"),
         dry_run=request.get("dryRun") is True,
         old=old,

@@ -6,7 +6,7 @@ Source: k8s.io/api/admission/v1 types.go.
 from __future__ import annotations
 
 import base64
-import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -23,9 +23,30 @@ if TYPE_CHECKING:
 API_VERSION = "admission.k8s.io/v1"
 # kubectl prints a warning without the name of the webhook that it comes from.
 SIGNATURE: Final = "fairlead: "
+# JSON values in a review: an empty object takes two bytes of the body and forty times as many of
+# memory. A pod with all that the budget of a pod allows (placement/pod_size.py) has 200,000.
+MOST_VALUES: Final = 262_144
+# Characters of a uid: those of Kubernetes have 36.
+LONGEST_UID: Final = 128
+# Characters of any object's name (apimachinery, validation.DNS1123SubdomainMaxLength).
+LONGEST_NAME: Final = 253
 _DIGITS_TO_ZERO = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in range(256))
 # No integer of 64 bits has more digits, so only a body with this many in a row may hold a larger.
 _MANY_DIGITS = b"0" * 19
+_LONG_INTEGER: Final = re.compile(rb"(?<![\d.eE+-])-?\d{19,}(?![\d.eE])")
+# How Go writes a review: the fields in the order of their declaration.
+_UID: Final = re.compile(
+    rb'\s*\{\s*"kind":\s*"AdmissionReview",\s*"apiVersion":\s*"admission\.k8s\.io/v1",'
+    rb'\s*"request":\s*\{\s*"uid":\s*"([0-9A-Za-z-]{1,%d})"' % LONGEST_UID
+)
+
+
+class TooManyValues(InvalidReview):
+    """A review with more JSON values than are read; `uid` is the request's, empty if not found."""
+
+    def __init__(self, most: int, uid: str) -> None:
+        self.uid = uid
+        super().__init__(f"the review has over {most} JSON values")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +62,22 @@ class PodRequest:
     pod: JsonObject
 
 
-def read(body: bytes) -> JsonObject:
+def read(body: bytes, *, most_values: int = MOST_VALUES) -> JsonObject:
     """The request in the body of a POST, of whatever it is: only that its uid is there is sure.
 
-    Raises InvalidReview with the reason.
+    Raises InvalidReview with the reason; TooManyValues, before anything is made of the body.
     """
-    review = _json(body)
+    review = _json(body, most_values)
     if not isinstance(review, dict):
         raise InvalidReview(f"the body is a JSON {_kind(review)}, not an AdmissionReview")
     if review.get("kind") != "AdmissionReview" or review.get("apiVersion") != API_VERSION:
         seen = f"{review.get('apiVersion')!r} {review.get('kind')!r}"
         raise InvalidReview(f"want an AdmissionReview of {API_VERSION}, not {seen[:200]}")
     request: JsonObject = member(review, "request", dict, "request")
-    if not member(request, "uid", str, "request.uid"):
+    uid = member(request, "uid", str, "request.uid")
+    if not uid:
         raise InvalidReview("request.uid is empty: the answer has to carry it")
+    _bounded(uid, LONGEST_UID, "request.uid")
     return request
 
 
@@ -81,8 +104,8 @@ def parse(body: bytes) -> PodRequest:
     return PodRequest(
         uid=request["uid"],
         # The pod's own namespace may be empty at this point; the request's never is.
-        namespace=member(request, "namespace", str, "request.namespace"),
-        name=optional(request, "name", "request.name"),
+        namespace=name_in(request, "request.namespace"),
+        name=optional(request, "name", "request.name", longest=LONGEST_NAME),
         user=user["username"],
         groups=groups,
         dry_run=request.get("dryRun") is True,
@@ -90,24 +113,50 @@ def parse(body: bytes) -> PodRequest:
     )
 
 
-def _json(body: bytes) -> Any:
+def _json(body: bytes, most_values: int) -> Any:
+    # Every value but the first stands behind one of these; some may be within texts.
+    many_values = _separators(body) >= most_values
+    many_digits = _MANY_DIGITS in body.translate(_DIGITS_TO_ZERO)
+    outside = _outside_texts(body, most_values) if many_values or many_digits else b""
+    if _separators(outside) >= most_values:
+        raise TooManyValues(most_values, _uid_in(body))
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise InvalidReview(f"the body is not JSON: {error}") from None
-    if _MANY_DIGITS in body.translate(_DIGITS_TO_ZERO):
-        # orjson reads an integer over 64 bits as a float and says nothing.
-        try:
-            json.loads(body, parse_int=_int64)
-        except RecursionError:
-            raise InvalidReview("the body is not JSON: it is nested too deeply") from None
+    # orjson reads an integer over 64 bits as a float and says nothing.
+    for found in _LONG_INTEGER.finditer(outside):
+        _check_int64(found[0])
     return value
 
 
-def _int64(text: str) -> int:
+def _separators(text: bytes) -> int:
+    return text.count(b",") + text.count(b"{") + text.count(b"[")
+
+
+def _outside_texts(body: bytes, most_values: int) -> bytes:
+    """The body with each text as `"`. Raises TooManyValues for more texts than values may have."""
+    unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    # A key and a text for each value, with two quotation marks each.
+    if unescaped.count(b'"') > 4 * most_values:
+        raise TooManyValues(most_values, _uid_in(body))
+    return b'"'.join(unescaped.split(b'"')[::2])
+
+
+def _uid_in(body: bytes) -> str:
+    found = _UID.match(body)
+    return found[1].decode() if found else ""
+
+
+def _check_int64(text: bytes) -> None:
     if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
-        raise InvalidReview(f"the body holds an integer over 64 bits: {text[:40]}")
-    return int(text)
+        raise InvalidReview(f"the body holds an integer over 64 bits: {text[:40].decode()}")
+
+
+def _bounded(text: str, longest: int, path: str) -> str:
+    if len(text) > longest:
+        raise InvalidReview(f"{path} has {len(text)} characters: want at most {longest}")
+    return text
 
 
 def member(holder: JsonObject, key: str, wanted: type, path: str) -> Any:
@@ -118,14 +167,19 @@ def member(holder: JsonObject, key: str, wanted: type, path: str) -> Any:
     return value
 
 
-def optional(holder: JsonObject, key: str, path: str) -> str:
-    """A text; empty if there is none. Raises InvalidReview for anything else."""
+def name_in(holder: JsonObject, path: str) -> str:
+    """The object's name at the last part of the path. Raises InvalidReview."""
+    return _bounded(member(holder, path.rpartition(".")[2], str, path), LONGEST_NAME, path)
+
+
+def optional(holder: JsonObject, key: str, path: str, *, longest: int | None = None) -> str:
+    """A text; empty if there is none. Raises InvalidReview for anything else, or a longer one."""
     value = holder.get(key)
     if value is None:
         return ""
     if not isinstance(value, str):
         _wrong(path, str, value)
-    return value
+    return value if longest is None else _bounded(value, longest, path)
 
 
 _KINDS = {dict: "object", list: "array", str: "string", type(None): "null", bool: "boolean"}

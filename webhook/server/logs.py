@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TextIO
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 LEVELS: Final = ("debug", "info", "warning", "error")
 
@@ -21,14 +22,25 @@ _OWN: Final = frozenset(logging.makeLogRecord({}).__dict__) | {
     "taskName",
 }
 
+# Characters of one text in a line, and of a line. A stranger may have us log what he wrote, and the
+# manifests give a pod 64 MiB for its log. A placement policy's reason has a few hundred.
+LONGEST_TEXT: Final = 4096
+LONGEST_LINE: Final = 32 * 1024
+# Characters of lines at once, and a second: a kubelet looks every ten seconds whether a log has
+# 10 MiB, and keeps five of them. Ordinary work logs a hundredth of it.
+BURST: Final = 4 * 1024 * 1024
+PER_SECOND: Final = 256 * 1024
+
 
 def configure(level: str, stream: TextIO | None = None) -> None:
     """Send the whole process's log to the stream (stderr if None), as JSON lines.
 
     `level` is one of LEVELS and holds for Fairlead's own loggers. Libraries never go below info:
     the Kubernetes client logs whole bodies at debug. Logs that an earlier call set up are closed.
+    Above debug there is a limit to how much is written, see PacedHandler.
     """
-    handler = logging.StreamHandler(stream or sys.stderr)
+    out = stream or sys.stderr
+    handler = logging.StreamHandler(out) if level == "debug" else PacedHandler(out)
     handler.setFormatter(JsonFormatter())
     number = logging.getLevelNamesMapping()[level.upper()]
     logging.basicConfig(level=max(number, logging.INFO), handlers=[handler], force=True)
@@ -36,12 +48,45 @@ def configure(level: str, stream: TextIO | None = None) -> None:
     logging.captureWarnings(capture=True)
 
 
+class PacedHandler(logging.StreamHandler[TextIO]):
+    """Writes lines as long as there is room for them: BURST at once, then PER_SECOND.
+
+    What there is no room for is left out, and the next line that is written tells how many were.
+    """
+
+    def __init__(self, stream: TextIO, *, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(stream)
+        self._clock = clock
+        self._room = float(BURST)
+        self._seen = clock()
+        self._left_out = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the record, or leave it out."""
+        now = self._clock()
+        self._room = min(BURST, self._room + (now - self._seen) * PER_SECOND)
+        self._seen = now
+        if self._room <= 0:
+            self._left_out += 1
+            return
+        if self._left_out:
+            record.lines_left_out = self._left_out
+            self._left_out = 0
+        super().emit(record)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line, which takes its room."""
+        line = super().format(record)
+        self._room -= len(line)
+        return line
+
+
 class JsonFormatter(logging.Formatter):
     """Formats a record as one line of JSON, in ASCII.
 
     Its keys: `time` (RFC 3339, UTC), `level`, `logger`, `message`, what was given as `extra`,
     and for an exception `exception` with the traceback. A value that JSON does not know is
-    written as its str().
+    written as its str(). What is too long for a log is cut, and says so.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -55,11 +100,25 @@ class JsonFormatter(logging.Formatter):
         line.update(_extra(record.__dict__, line))
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
+        line = {key: _cut(value, LONGEST_TEXT) for key, value in line.items()}
         try:
-            return json.dumps(line, default=str, allow_nan=False)
+            text = json.dumps(line, default=str, allow_nan=False)
         except (ValueError, TypeError):
             # Infinite, circular, or with keys that are no text: the line must come all the same.
-            return json.dumps({key: str(value) for key, value in line.items()})
+            text = json.dumps({key: _cut(str(value), LONGEST_TEXT) for key, value in line.items()})
+        if len(text) <= LONGEST_LINE:
+            return text
+        # An escaped character has six. There are a dozen keys at most.
+        most = LONGEST_LINE // 6 // (len(line) + 1)
+        return json.dumps({key: _cut(str(value), most) for key, value in line.items()})
+
+
+def _cut(value: object, most: int) -> object:
+    """A text without its middle, where it is too long: a traceback ends with what went wrong."""
+    if not isinstance(value, str) or len(value) <= most:
+        return value
+    half = most // 2
+    return f"{value[:half]}… ({len(value)} characters) …{value[-half:]}"
 
 
 def _extra(fields: Mapping[str, object], line: Mapping[str, object]) -> dict[str, object]:
