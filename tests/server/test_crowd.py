@@ -48,10 +48,16 @@ class Door:
         self, *, stage: Stage = Stage.NEW, answered: bool = False, busy: bool = False
     ) -> Visit:
         """One more connection that has spoken, and what it is at."""
-        visit = self.admit()
-        assert self.crowd.spoke(visit)
+        visit = self.at_the_door()
+        assert self.crowd.call_in(visit)
         self.crowd.advance(visit, Stage.ANSWERED if answered else stage)
         self.crowd.mark(visit, busy=busy)
+        return visit
+
+    def at_the_door(self) -> Visit:
+        """One more connection that has sent something."""
+        visit = self.admit()
+        assert self.crowd.spoke(visit)
         return visit
 
     def sends(self, visit: Visit, count: int) -> None:
@@ -177,24 +183,24 @@ def test_the_longest_idle_goes_where_all_were_answered(door: Door) -> None:
 def test_who_waits_for_an_answer_is_never_closed(door: Door) -> None:
     """If all do, the one who comes is sent away."""
     busy = [door.visit(busy=True) for _ in range(3)]
-    newcomer = door.admit()
-    assert not door.crowd.spoke(newcomer)
+    newcomer = door.at_the_door()
+    assert not door.crowd.call_in(newcomer)
     assert door.closed(newcomer)
     assert not any(door.closed(each) for each in busy)
     assert door.crowd.busy == 3
     door.crowd.mark(busy[1], busy=False)
-    assert door.crowd.spoke(door.admit())
+    door.visit()
     assert door.closed(busy[1])
     assert door.crowd.busy == 2
 
 
 def test_who_waited_too_long_at_the_door_is_not_called_in(door: Door) -> None:
     """The wait for the handshake begins anew for those who are."""
-    visit = door.visit()
+    visit = door.at_the_door()
     door.now += DOOR_SECONDS
     assert door.crowd.call_in(visit)
     assert visit.since == door.now
-    late = door.visit()
+    late = door.at_the_door()
     door.now += DOOR_SECONDS + 0.1
     assert not door.crowd.call_in(late)
     assert door.closed(late)
@@ -204,9 +210,21 @@ def test_who_waited_too_long_at_the_door_is_not_called_in(door: Door) -> None:
 
 def test_who_was_closed_at_the_door_is_not_called_in(door: Door) -> None:
     """Nor counted again."""
-    first, *_ = (door.visit() for _ in range(4))
+    first, *others = (door.at_the_door() for _ in range(4))
     assert not door.crowd.call_in(first)
     assert door.ended == ["crowded"]
+    assert all(door.crowd.call_in(each) for each in others)
+
+
+def test_who_waits_at_the_door_takes_no_place_and_is_not_pushed_out_by_the_silent(
+    door: Door,
+) -> None:
+    """He is let in when it is his turn, however many come behind him."""
+    inside = [door.visit(answered=True) for _ in range(3)]
+    waiting = [door.at_the_door() for _ in range(3)]
+    for _ in range(20):
+        door.admit()
+    assert not any(door.closed(each) for each in inside + waiting)
 
 
 def test_who_is_gone_counts_no_more(door: Door) -> None:

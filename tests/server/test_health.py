@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
+import time
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.server.serving import running
-from webhook.server.health import health_app
+from tests.eventually import eventually
+from tests.server.serving import HOST, running
+from webhook.server.exposition import RENDER_PAUSE
+from webhook.server.health import MOST_SCRAPES, health_app
 from webhook.server.metrics import Metrics
 from webhook.server.readiness import Condition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from starlette.types import Message, Scope
+    from starlette.types import ASGIApp, Message, Scope
 
 
 def _ask(path: str, conditions: dict[str, Callable[[], Condition]]) -> tuple[int, str]:
     """Return status and body of a GET, without a network between."""
+    return asyncio.run(_get(health_app(conditions, Metrics()), path))
+
+
+async def _get(app: ASGIApp, path: str) -> tuple[int, str]:
     sent: list[Message] = []
 
     async def receive() -> Message:
@@ -38,7 +47,7 @@ def _ask(path: str, conditions: dict[str, Callable[[], Condition]]) -> tuple[int
         "query_string": b"",
         "headers": [],
     }
-    asyncio.run(health_app(conditions, Metrics())(scope, receive, send))
+    await app(scope, receive, send)
     return sent[0]["status"], sent[1]["body"].decode()
 
 
@@ -109,3 +118,83 @@ def test_metrics_are_scraped_over_the_plain_port() -> None:
         status, body = server.get("/metrics")
     assert status == 200
     assert b'fairlead_admission_requests_total{code="200",result="patched"} 1.0' in body
+
+
+def test_scrapes_share_a_rendering(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has what was counted before it asked; however many ask, few are made."""
+    made: list[int] = []
+
+    def encode(_registry: object) -> bytes:
+        made.append(len(made))
+        return b"%d" % made[-1]
+
+    monkeypatch.setattr("webhook.server.exposition.choose_encoder", lambda accept: (encode, accept))
+
+    async def main() -> list[bytes]:
+        metrics = Metrics()
+        together = asyncio.gather(*[metrics.render("text") for _ in range(100)])
+        found = [body for body, _ in await together]
+        return [*found, (await metrics.render("text"))[0]]
+
+    began = time.monotonic()
+    assert asyncio.run(main()) == [b"0"] * 100 + [b"1"]
+    assert time.monotonic() - began >= RENDER_PAUSE
+
+
+def test_more_scrapes_than_anybody_needs_are_told_to_come_again() -> None:
+    """Those that wait take memory, and the time of probes."""
+
+    async def main() -> list[int]:
+        app = health_app({}, Metrics())
+        answers = [_get(app, "/metrics") for _ in range(MOST_SCRAPES + 3)]
+        statuses = [status for status, _ in await asyncio.gather(*answers)]
+        return [*statuses, (await _get(app, "/metrics"))[0]]
+
+    assert sorted(asyncio.run(main())) == [200] * (MOST_SCRAPES + 1) + [503] * 3
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/livez"])
+def test_probes_are_answered_while_strangers_keep_the_plain_port_busy(path: str) -> None:
+    """A replica whose liveness cannot be read is restarted by its kubelet."""
+    with running() as server, flooded(server.plain_port, path, connections=150) as answered:
+        eventually("the flood is there", lambda: len(answered) > 300)
+        for _ in range(10):
+            assert server.get("/livez")[0] == 200
+            assert server.get("/readyz")[0] == 200
+
+
+@contextmanager
+def flooded(port: int, path: str, connections: int) -> Iterator[list[int]]:
+    """Connections ask for a path over and over meanwhile, and connect again once they are closed.
+
+    Yields a list that has one more item for each answer.
+    """
+    answered: list[int] = []
+    over = threading.Event()
+    request = f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+
+    async def go_on() -> None:
+        while not over.is_set():
+            with suppress(OSError, EOFError):
+                reader, writer = await asyncio.open_connection(HOST, port)
+                try:
+                    while not over.is_set():
+                        writer.write(request)
+                        head = await reader.readuntil(b"\r\n\r\n")
+                        length = int(head.lower().split(b"content-length:")[1].split()[0])
+                        await reader.readexactly(length)
+                        answered.append(1)
+                finally:
+                    writer.transport.abort()
+            await asyncio.sleep(0.01)
+
+    async def main() -> None:
+        await asyncio.gather(*[go_on() for _ in range(connections)])
+
+    thread = threading.Thread(target=asyncio.run, args=(main(),))
+    thread.start()
+    try:
+        yield answered
+    finally:
+        over.set()
+        thread.join()

@@ -139,7 +139,7 @@ def test_a_body_that_trickles_on_after_its_answer_is_closed(
 def test_hundreds_of_stalled_connections_keep_nobody_out() -> None:
     """There is room for far fewer; each request is answered, on fresh connections and kept ones.
 
-    As many again may be there that say nothing.
+    As many again may be there that say nothing, or wait at the door.
     """
     crowd = Crowd(60)
     with served(crowd) as server, ExitStack() as stack:
@@ -152,7 +152,7 @@ def test_hundreds_of_stalled_connections_keep_nobody_out() -> None:
                 fresh = server.connect()
                 assert post(fresh, b"fresh").read() == b"fresh"
                 fresh.close()
-            assert crowd.connections <= 2 * 60
+            assert crowd.connections <= 3 * 60
         kept.close()
 
 

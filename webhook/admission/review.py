@@ -115,9 +115,9 @@ def parse(body: bytes) -> PodRequest:
 
 def _json(body: bytes, most_values: int) -> Any:
     # Every value but the first stands behind one of these; some may be within texts.
-    many_values = _separators(body) >= most_values
-    many_digits = _MANY_DIGITS in body.translate(_DIGITS_TO_ZERO)
-    outside = _outside_texts(body, most_values) if many_values or many_digits else b""
+    outside = b""
+    if _separators(body) >= most_values or _MANY_DIGITS in body.translate(_DIGITS_TO_ZERO):
+        outside = _outside_texts(body, most_values)
     if _separators(outside) >= most_values:
         raise TooManyValues(most_values, _uid_in(body))
     try:
@@ -131,7 +131,8 @@ def _json(body: bytes, most_values: int) -> Any:
 
 
 def _separators(text: bytes) -> int:
-    return text.count(b",") + text.count(b"{") + text.count(b"[")
+    # To count each would take ten times as long where they are many.
+    return len(text) - len(text.translate(None, b",{["))
 
 
 def _outside_texts(body: bytes, most_values: int) -> bytes:

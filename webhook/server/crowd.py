@@ -35,8 +35,10 @@ class Stage(enum.Enum):
 
     SILENT = enum.auto()
     """Nothing was received from it yet."""
+    AT_THE_DOOR = enum.auto()
+    """It has sent something, and waits to be let in."""
     SHAKING = enum.auto()
-    """It waits for its TLS handshake, or is making it."""
+    """It is making its TLS handshake."""
     NEW = enum.auto()
     """It may send requests, and was never given an answer."""
     ANSWERED = enum.auto()
@@ -103,12 +105,12 @@ class Visit:
 class Crowd:
     """All connections of one listener; used on the event loop's thread only.
 
-    `limit` is how many there may be that have sent something, and also how many that have not:
-    those cost a hundredth of the memory. Beyond it a connection is closed, of the stage that
-    exceeds its share of the places by most; within the stage, the one that has waited longest. So
-    no crowd, wherever it stops, pushes out those who are elsewhere: neither connections that are
-    used again and again, nor those that are just being made. A busy one is closed only without
-    `spare_busy`. `on_ended` hears why a connection was closed.
+    `limit` is how many places there are; as many again may say nothing, and wait at the door: those
+    cost a tenth of the memory. Beyond it a connection is closed, of the stage that exceeds its
+    share of the places by most; within the stage, the one that has waited longest. So no crowd,
+    wherever it stops, pushes out those who are elsewhere: neither connections that are used again
+    and again, nor those that are just being made. A busy one is closed only without `spare_busy`.
+    `on_ended` hears why a connection was closed.
     """
 
     def __init__(
@@ -143,34 +145,27 @@ class Crowd:
 
     def admit(self, connection: socket.socket) -> Visit:
         """Count a connection in, in the place of the first silent one if there are too many."""
-        silent = self._visits[Stage.SILENT]
-        if len(silent) >= self._limit:
-            self.end(next(iter(silent)), "crowded")
+        self._make_room_outside(Stage.SILENT)
         visit = Visit(connection, self._clock())
-        silent[visit] = None
+        self._visits[Stage.SILENT][visit] = None
         return visit
 
     def spoke(self, visit: Visit) -> bool:
-        """Its first bytes are there: give it a place; False if it was closed, or is now.
-
-        It is if all others are busy.
-        """
+        """Its first bytes are there; False if it was closed meanwhile."""
         if visit not in self:
             return False
-        while self.connections - len(self._visits[Stage.SILENT]) >= self._limit:
-            if not self._end_one():
-                self.end(visit, "crowded")
-                return False
+        self._make_room_outside(Stage.AT_THE_DOOR)
         visit.since = self._clock()
         visit.deadline = math.inf
-        self.advance(visit, Stage.SHAKING)
+        self.advance(visit, Stage.AT_THE_DOOR)
         return True
 
     def call_in(self, visit: Visit) -> bool:
-        """Its handshake may begin; False if it was closed meanwhile, or is now: it comes too late.
+        """Give it a place: its handshake may begin; False if it was closed meanwhile, or is now.
 
-        So each wait at the door is short. If all waited for their turn, then in a rush everybody
-        would be let in when he has just given up, and nobody would be served.
+        It is where it comes too late, so that each wait at the door is short: if all waited for
+        their turn, then in a rush everybody would be let in when he has just given up, and nobody
+        would be served. And it is if all others are busy.
         """
         if visit not in self:
             return False
@@ -178,7 +173,12 @@ class Crowd:
         if now - visit.since > DOOR_SECONDS:
             self.end(visit, "late")
             return False
+        while sum(len(self._visits[stage]) for stage in _SHARES) >= self._limit:
+            if not self._end_one():
+                self.end(visit, "crowded")
+                return False
         visit.since = now
+        self.advance(visit, Stage.SHAKING)
         return True
 
     def advance(self, visit: Visit, stage: Stage) -> None:
@@ -195,6 +195,11 @@ class Crowd:
             self.end(next(iter(silent)), "crowded")
         else:
             self._end_one()
+
+    def _make_room_outside(self, stage: Stage) -> None:
+        visits = self._visits[stage]
+        if len(visits) >= self._limit:
+            self.end(next(iter(visits)), "crowded")
 
     def _end_one(self) -> bool:
         """Close one that has a place; False if all are busy."""

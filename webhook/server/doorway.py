@@ -212,8 +212,8 @@ def allow_descriptors(limit: int) -> None:
     Many container runtimes give 1,024, and allow far more.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # As many that say nothing, and what the process has open itself.
-    wanted = 2 * limit + _OWN_DESCRIPTORS
+    # As many that say nothing, and at the door; and what the process has open itself.
+    wanted = 3 * limit + _OWN_DESCRIPTORS
     if hard != resource.RLIM_INFINITY:
         wanted = min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:

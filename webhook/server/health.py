@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, Response
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from webhook.server.exposition import Exposition
     from webhook.server.readiness import Condition, Conditions
 
+# Scrapes that are answered at one time; the next is told to come again. Each is some ten thousand
+# bytes, and probes are answered by the same loop.
+MOST_SCRAPES: Final = 4
+
 
 def health_app(conditions: Conditions, metrics: Exposition) -> Starlette:
     """Make the app with `/livez`, `/readyz` and `/metrics`.
@@ -28,6 +32,8 @@ def health_app(conditions: Conditions, metrics: Exposition) -> Starlette:
 
         {"ready": false, "conditions": {"policies": {"ready": false, "reason": "not loaded yet"}}}
     """
+
+    scrapes = 0
 
     async def livez(_request: Request) -> Response:
         return JSONResponse({"live": True})
@@ -44,6 +50,16 @@ def health_app(conditions: Conditions, metrics: Exposition) -> Starlette:
         )
 
     async def exposition(request: Request) -> Response:
+        nonlocal scrapes
+        if scrapes >= MOST_SCRAPES:
+            return Response("too many scrapes at one time\n", 503, {"retry-after": "1"})
+        scrapes += 1
+        try:
+            return await rendered(request)
+        finally:
+            scrapes -= 1
+
+    async def rendered(request: Request) -> Response:
         # Here, for conditions are asked on the event loop, and rendering is on another thread.
         metrics.tell_ready(ready=_all_ready(evaluate(conditions)))
         body, media_type = await metrics.render(request.headers.get("accept", ""))

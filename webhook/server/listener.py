@@ -37,7 +37,7 @@ BACKLOG: Final = 256
 _SEND_BYTES: Final = 64 * 1024
 # Connections to the plain port: a kubelet's, and those of whoever scrapes. Each may have a request
 # answered in one turn of the loop, for which everybody else waits.
-_PLAIN_CONNECTIONS: Final = 50
+_PLAIN_CONNECTIONS: Final = 100
 # An answer that is written still has to leave; a peer that does not say goodbye may not hold us.
 _GOODBYE_SECONDS: Final = 1.0
 
