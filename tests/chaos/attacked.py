@@ -18,13 +18,14 @@ from tests.chaos.arena import served
 from tests.chaos.connection import post
 from tests.chaos.ledger import DISAGREEMENTS, FAILED, REFUSED_OTHERS, UNPLACED, Ledger
 from tests.chaos.overload import DEAD, PEAK, memory_limit, watched
-from tests.chaos.replica import Replica
+from tests.chaos.replica import HEALTH_PORT, Replica
 from tests.chaos.stage import Scenario, Stage, Tally, none_of
 from tests.chaos.wire import PORT
 from tests.server.hostile import REQUESTS
 from webhook import names
 from webhook.interception import PATH
 from webhook.placement.pod import REQUIRED
+from webhook.validating import WORKLOADS_PATH
 
 SECONDS: Final = "seconds"
 ATTACKS: Final = "connections of attackers"
@@ -40,6 +41,9 @@ _LARGE_BYTES: Final = 3_700_000
 _RATE: Final = 25.0
 # Longer than the server waits for an answer to be read; an end is not seen by who does not read.
 _DEAF_SECONDS: Final = 12.0
+# Connections that fill every place, and those that come all the time.
+_IDLE: Final = 1000
+_IDLE_AND_BARE: Final = 1160
 # Seconds after which an attacker whose connection was closed comes back.
 _BACK: Final = 0.2
 
@@ -83,7 +87,8 @@ _SMALL: Final = post(PATH, _pod(), _NAME)
 _HEAVY: Final = post(PATH, _pod(affinity=_terms([[f"z{at}"] for at in range(1024)])), _NAME)
 _TOO_HEAVY: Final = post(PATH, _pod(affinity=_terms([[f"z{at}"] for at in range(20_000)])), _NAME)
 # Small parts, which take many times their bytes once they are read.
-_MANY_VALUES: Final = _pod(affinity=_terms([["z"] * (_LARGE_BYTES // 4)]))
+_MANY_VALUES: Final = _pod(affinity=_terms([["a-value-of-a-node"] * 200_000]))
+_TOO_MANY_VALUES: Final = _pod(digits="0" * 19, values=[{}] * 2_000_000)
 
 
 async def _deaf(target: _Target, _number: int) -> None:
@@ -169,6 +174,39 @@ async def _ask(target: _Target, request: bytes) -> None:
         writer.transport.abort()
 
 
+async def _idle_and_bare(target: _Target, number: int) -> None:
+    """A thousand are answered once and stay; others come without a word, again and again."""
+    idle = number % _IDLE_AND_BARE < _IDLE
+    writer = await target.connect(tls=idle)
+    try:
+        if idle:
+            writer.write(b"GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n")
+            async with asyncio.timeout(60):
+                await writer.wait_closed()
+    finally:
+        if idle:
+            writer.transport.abort()
+        else:
+            asyncio.get_running_loop().call_later(1, writer.transport.abort)
+
+
+async def _too_many_values(target: _Target, number: int) -> None:
+    path = (PATH, WORKLOADS_PATH)[number % 2]
+    await _ask(target, post(path, _TOO_MANY_VALUES, _NAME))
+
+
+async def _scrapes(target: _Target, _number: int) -> None:
+    reader, writer = await asyncio.open_connection(target.address, HEALTH_PORT)
+    try:
+        async with asyncio.timeout(5):
+            while True:
+                writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+                head = await reader.readuntil(b"\r\n\r\n")
+                await reader.readexactly(int(head.lower().split(b"content-length:")[1].split()[0]))
+    finally:
+        writer.transport.abort()
+
+
 async def _table(target: _Target, number: int) -> None:
     chance = random.Random(number)
     hostile = chance.choice(REQUESTS) if number >= len(REQUESTS) else REQUESTS[number]
@@ -191,6 +229,9 @@ _ATTACKS: Final[dict[str, tuple[_Attack, int]]] = {
     "1,500 silent connections": (_silent, 1500),
     "pods with 1,024 and with 20,000 terms": (_heavy, 4),
     "large reviews of unknown namespaces": (_unknown_namespace, 8),
+    "1,000 answered connections, and others that say nothing": (_idle_and_bare, _IDLE_AND_BARE),
+    "reviews with two million values": (_too_many_values, 5),
+    "scrapes over 100 connections": (_scrapes, 100),
     "the table of hostile requests": (_table, 8),
 }
 
@@ -286,7 +327,7 @@ SCENARIO: Final = Scenario(
     does="strangers attack one replica, for ten minutes",
     unit=SECONDS,
     long=(600,),
-    short=24,
+    short=33,
     play=play,
     broken=broken,
 )

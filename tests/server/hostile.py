@@ -311,12 +311,26 @@ _BODIES: Final = {
     "an integer of 10,000 digits": (_sized(b'{"a": ' + b"9" * 10_000 + b"}"), 400),
     "a string of 5 MB": (_sized(b'"' + b"a" * 5_000_000 + b'"'), 400),
     "two million empty lists": (_sized(b"[" + b"[]," * 1_999_999 + b"[]]"), 400),
+    "two million empty objects behind many digits": (
+        _sized(b'["' + b"0" * 19 + b'"' + b",{}" * 2_000_000 + b"]"),
+        400,
+    ),
+    "two million empty members": (_sized(b'{"":""' + b',"":""' * 1_000_000 + b"}"), 400),
+    "two million quotation marks behind many digits": (
+        _sized(b"0" * 19 + b'"' * 2_000_000),
+        400,
+    ),
+    "a kind of 5 MB": (_with(kind="a" * 5_000_000), 400),
     "another kind": (_sized(b'{"kind": "Pod", "apiVersion": "v1"}'), 400),
     "a review without a request": (
         _sized(b'{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}'),
         400,
     ),
     "an uid that is empty": (_with(uid=""), 400),
+    "an uid of 1 MB that takes six in a log": (_with(uid="\x7f" * 1_000_000), 400),
+    "a name of 1 MB": (_with(name="\x7f" * 1_000_000), 400),
+    "a namespace of 1 MB": (_with(namespace="\x7f" * 1_000_000), 400),
+    "an operation of 1 MB": (_with(operation="\x7f" * 1_000_000), 400),
     "an uid that is a list": (_with(uid=["a"]), 400),
     "an object that is a string": (_with(object="pod"), 400),
     "an object that is nested 300 deep": (

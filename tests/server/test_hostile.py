@@ -21,6 +21,10 @@ from tests.server.serving import HOST, Running, running
 from webhook.server import protocol
 from webhook.server.crowd import Crowd
 from webhook.server.limit import InFlightLimit
+from webhook.server.logs import JsonFormatter
+
+# Characters that one request may have us log.
+_MOST_LOGGED = 4096
 
 _ANSWER = re.compile(rb"HTTP/1\.1 (\d{3}) ")
 
@@ -160,6 +164,7 @@ def _nothing_is_left(attack: Attacked, caplog: pytest.LogCaptureFixture) -> None
         and each.message not in {"invalid review", "not ready to decide"}
     ]
     assert loud == []
+    assert sum(len(JsonFormatter().format(each)) for each in caplog.records) < _MOST_LOGGED
 
 
 def test_the_table_is_long_and_its_names_are_different() -> None:
