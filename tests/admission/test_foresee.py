@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -18,7 +19,7 @@ from tests.fuzz.mutations import Mutation, encoded, mutated, mutations
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.admission.decision import Decision
-from webhook.admission.foresee import MOST_ASKED, Foresight
+from webhook.admission.foresee import MOST_ASKED, MOST_VALUES, Foresight
 from webhook.admission.foreseen import Pods
 from webhook.admission.grounds import Grounds, NamespaceLabels
 from webhook.admission.handler import Reply
@@ -457,3 +458,35 @@ def test_a_few_workloads_are_looked_at_and_the_others_answered_without() -> None
     assert replies[-1].status == 400
     assert len(asked) == MOST_ASKED
     assert webhook.post(body).result == "foreseen"
+
+
+def test_one_workload_is_held_read_at_a_time() -> None:
+    """Read, each takes many times its bytes; those that wait for their labels are bytes as well."""
+    held: list[int] = []
+
+    def count() -> None:
+        gc.collect()
+        held.append(sum(type(each).__name__ == "_Workload" for each in gc.get_objects()))
+
+    class Counting(Asked):
+        async def labels(self, name: str) -> Mapping[str, str]:
+            for _ in range(10):
+                await asyncio.sleep(0)
+            return await super().labels(name)
+
+    def find(new: Json) -> Sequence[Pods]:
+        found = pods_of(new)
+        count()
+        return found
+
+    webhook = Webhook(policy_set(POOL), find=find, namespaces=Counting({"ml-team": {}}), budget=60)
+    replies = webhook.post_all([reviewed(job(template(**ELSEWHERE)))] * MOST_ASKED)
+    assert [each.result for each in replies] == ["foreseen"] * MOST_ASKED
+    assert held == [1] * MOST_ASKED
+
+
+def test_a_workload_with_more_values_than_anybody_writes_is_an_error_that_is_ignored() -> None:
+    """It is allowed by the API server, without a warning."""
+    new = job(template(**ELSEWHERE))
+    new["junk"] = [{}] * MOST_VALUES
+    assert Webhook(policy_set(POOL)).post(reviewed(new)).status == 400
