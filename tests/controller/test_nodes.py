@@ -54,6 +54,7 @@ def test_nothing_is_said_before_the_first_list() -> None:
         ({}, ""),
         ({"ready": "False"}, "NodeNotReady"),
         ({"ready": "Unknown"}, "NodeNotReady"),
+        ({"ready": "False", "shut_down": True}, "NodeNotReady"),
         ({"ready": "Unknown", "shut_down": True}, "NodeShutdown"),
         ({"ready": "True", "shut_down": True}, ""),
     ],
@@ -68,8 +69,8 @@ def test_what_is_wrong_with_a_node_is_told_by_its_condition_and_taint(
 
 
 def test_a_node_without_a_word_of_its_kubelet_is_not_ready() -> None:
-    """One that was made just now, say."""
-    raw = raw_node("a")
+    """One that was made just now, say. That is no silence, whatever a taint says."""
+    raw = raw_node("a", shut_down=True)
     raw["status"] = {}
     assert Stage(raw).of("a").trouble == "NodeNotReady"
 
@@ -111,15 +112,20 @@ def test_any_node_may_be_interrupted_where_no_class_says_which() -> None:
 
 @pytest.mark.parametrize(
     ("labels", "interruptible", "of"),
-    [(SPOT, True, "spot"), ({}, False, ""), ({"gpu": "yes"}, False, "")],
+    [
+        (SPOT, True, "spot"),
+        ({"pool": "solid"}, False, "solid"),
+        *(({}, True, ""), ({"gpu": "yes"}, True, "")),
+    ],
 )
-def test_where_a_class_says_so_its_nodes_may_be_interrupted_and_no_others(
+def test_a_node_may_be_interrupted_unless_a_class_of_its_own_says_no(
     labels: dict[str, str], interruptible: bool, of: str
 ) -> None:
-    """Told by the class's labels."""
+    """Told by the class's labels. A class of spot nodes says nothing of the others."""
     spot = raw_class("spot", nodes=[{"labels": SPOT}], interruptible=True)
+    solid = raw_class("solid", nodes=[{"labels": {"pool": "solid"}}], interruptible=False)
     gpu = raw_class("gpu", nodes=[{"labels": {"gpu": "yes"}}])
-    health = Stage(raw_node("a", labels=labels), classes=(spot, gpu)).of("a")
+    health = Stage(raw_node("a", labels=labels), classes=(spot, solid, gpu)).of("a")
     assert (health.interruptible, health.capacity_class) == (interruptible, of)
 
 

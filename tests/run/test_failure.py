@@ -59,7 +59,11 @@ def test_status_reason_tells_of_the_node_before_the_exit_code(reason: str) -> No
 
 
 @pytest.mark.parametrize(
-    "reason", ["NodeAffinity", "UnexpectedAdmissionError", "OutOfcpu", "OutOfnvidia.com/gpu"]
+    "reason",
+    [
+        *("NodeAffinity", "UnexpectedAdmissionError", "OutOfcpu", "OutOfnvidia.com/gpu"),
+        *("TaintToleration", "NodePorts", "SMTAlignmentError", "PodOSNotSupported"),
+    ],
 )
 def test_a_pod_that_its_kubelet_did_not_admit_is_told_apart(reason: str) -> None:
     """Its program never ran, and the next pod would be refused too."""
@@ -73,6 +77,76 @@ def test_a_container_that_its_kubelet_does_not_find_again_was_disrupted() -> Non
     lost = exited(137, "ContainerStatusUnknown")
     assert failure(pod(exit=lost)) == Failure(True, "ContainerStatusUnknown", "", 137)
     assert not failure(pod(reason="Evicted", exit=lost)).disruption
+
+
+def test_a_container_that_containerd_lost_was_disrupted() -> None:
+    """Its machine or containerd was restarted. A program that exits with 255 has the word Error."""
+    assert failure(pod(exit=exited(255, "Unknown"))) == Failure(True, "Unknown", "", 255)
+    assert not failure(pod(exit=exited(255, "Error"))).disruption
+    assert not failure(pod(reason="Evicted", exit=exited(255, "Unknown"))).disruption
+
+
+STARTED = "2026-11-21T20:00:00Z"
+BACK = "2026-11-21T20:15:05Z"
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        NodeHealth("a", uid="uid", ready="Unknown", since="2026-11-21T20:14:00Z"),
+        NodeHealth("a", uid="uid", created=STARTED, since=BACK),
+        NodeHealth("a", uid="uid", ready="False", created=STARTED, since=BACK),
+        NodeHealth("a", uid="uid", created=BACK, since=BACK),
+        NodeHealth("a", since="2026-11-21T20:14:00Z"),
+    ],
+    ids=["silent", "ready again", "speaks again", "registered again", "gone"],
+)
+@pytest.mark.parametrize(("code", "word"), [(255, "Error"), (137, "Error"), (143, "Error")])
+def test_a_pod_that_ended_while_its_node_was_away_was_disrupted(
+    node: NodeHealth, code: int, word: str
+) -> None:
+    """CRI-O says 255 and Error of a container that it lost; a shutdown kills with a signal."""
+    ended = pod(node="a", running_since=STARTED, exit=exited(code, word))
+    end = ending(ended, node)
+    assert isinstance(end, Failure)
+    assert (end.disruption, end.exit_code) == (True, code)
+    assert end.reason in ("NodeNotReady", "NodeGone")
+    assert not failure(ended).disruption
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"exit": exited(137, "OOMKilled")},
+        {"reason": "Evicted", "message": "used 2Gi"},
+        {"reason": "DeadlineExceeded"},
+        {"running_since": BACK},
+        {"running_since": ""},
+        {"exit": Exit("main", 1, finished_at="2026-11-21T20:15:16Z")},
+    ],
+    ids=["memory", "storage", "time", "started later", "never started", "ended later"],
+)
+def test_a_node_that_was_away_does_not_explain_every_end(changes: dict[str, Any]) -> None:
+    """What the pod used too much of, and what began or ended when the node was back."""
+    fields = {"node": "a", "running_since": STARTED, "exit": exited(1), **changes}
+    end = ending(pod(**fields), NodeHealth("a", uid="uid", created=STARTED, since=BACK))
+    assert isinstance(end, Failure)
+    assert not end.disruption
+
+
+def test_a_success_while_the_node_was_away_stands() -> None:
+    """Its kubelet tells of it when it is back."""
+    done = pod("Succeeded", running_since=STARTED, exit=exited(0, "Completed"))
+    silent = NodeHealth("a", uid="uid", ready="Unknown", since=BACK)
+    assert ending(done, silent) == "Succeeded"
+
+
+def test_a_pod_that_a_node_short_of_something_did_not_admit_is_told_apart() -> None:
+    """Evicted is also the kubelet's word where it does not admit: the program never ran."""
+    words = "The node had condition: [DiskPressure]. "
+    assert failure(pod(reason="Evicted", message=words)) == Failure(
+        True, "Evicted", words, refused=True
+    )
 
 
 def test_an_exit_code_of_the_runs_choice_is_a_disruption() -> None:

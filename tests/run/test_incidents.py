@@ -12,6 +12,7 @@ from tests.wording import Wording, mentions
 from webhook.run.actions import DeletePod, ForceDeletePod
 from webhook.run.incidents import KEPT
 from webhook.run.model import Incident
+from webhook.times import to_second
 
 WINDOW = 90.0
 TARGET = ("DeletionByPodGC", "node is gone", "2026-11-21T20:15:00Z")
@@ -371,11 +372,114 @@ def test_silence_alone_never_deletes_a_pod() -> None:
         assert not any(isinstance(each, ForceDeletePod | DeletePod) for each in scene.did)
 
 
-def test_a_node_that_was_made_anew_under_the_same_name_is_another() -> None:
-    """Clouds use names again: the pod of the first one is lost."""
+def test_a_node_that_is_registered_again_under_its_pod_is_not_gone() -> None:
+    """Its pod goes on there: PodGC takes none whose Node exists."""
     scene = spot(1).later(300)
-    created = "2026-11-21T20:18:00Z"
-    scene.node("spot-0", ready="True", created=created)
-    ready = scene.condition("Ready")
-    assert ready is not None
-    assert (ready.status, ready.reason) == ("False", "NodeGone")
+    scene.node("spot-0").later(3)
+    told = scene.condition("Ready")
+    assert told is not None
+    assert (told.status, told.reason) == ("False", "NodeGone")
+    scene.node("spot-0", ready="True", created=to_second(scene.now), since=to_second(scene.now))
+    assert phase(scene) == "Running"
+    told = scene.condition("Ready")
+    assert told is not None
+    assert told.status == "True"
+    assert charged(scene) == (0, 0)
+
+
+def returned(scene: Scene, node: str) -> Scene:
+    """The node's kubelet speaks again."""
+    return scene.node(node, ready="True", since=to_second(scene.now))
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize(
+    ("code", "reason"), [(255, "Unknown"), (137, "ContainerStatusUnknown"), (255, "Error")]
+)
+@pytest.mark.parametrize("order", [*permutations(["silent", "ready", "pod"])])
+def test_a_node_that_is_restarted_is_one_disruption(
+    scope: str, code: int, reason: str, order: tuple[str, ...]
+) -> None:
+    """In whatever order that is heard: also if it is never heard that the node was silent."""
+    scene = spot(2, restartScope=scope, backoffLimit=0, disruptionLimit=1).later(60)
+    for what in order:
+        scene.later(10)
+        if what == "silent" and order.index("ready") > order.index("silent"):
+            scene.node("spot-1", ready="Unknown", since=to_second(scene.now))
+        elif what == "ready":
+            returned(scene, "spot-1")
+        elif what == "pod":
+            scene.exits("worker-1", code, reason)
+    scene.later(200)
+    assert charged(scene) == (0, 1)
+    assert phase(scene) != "Failed"
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("fails", [-80, 0, 80])
+def test_a_node_that_was_away_explains_failures_of_the_window(scope: str, fails: float) -> None:
+    """Though nothing was heard of it but that it is ready since; its own pod lost nothing."""
+    scene = spot(2, restartScope=scope, backoffLimit=0).later(60)
+    # Until then its pod is there, whoever deletes it.
+    scene.off.add("spot-1")
+    if fails > 0:
+        returned(scene, "spot-1").later(fails).exits("worker-0", 1)
+    else:
+        scene.exits("worker-0", 1).later(-fails)
+        returned(scene, "spot-1")
+    assert charged(scene) == (0, 1)
+    assert (last(scene).reason, last(scene).collateral) == ("NodeNotReady", 1)
+    mentions(last(scene).message, "spot-1", "until")
+
+
+def test_a_long_silence_that_ends_in_a_restart_is_one_disruption() -> None:
+    """Its peers' failures are charged to it first, and its own pod's end when it is back."""
+    scene = spot(2, backoffLimit=0).later(60)
+    silent(scene, "spot-1").exits("worker-0", 1).later(600)
+    assert charged(scene) == (0, 1)
+    returned(scene, "spot-1").exits("worker-1", 255, "Unknown").later(200)
+    assert charged(scene) == (0, 1)
+
+
+def solid(count: int = 2, **spec: Any) -> Scene:
+    """Workers on nodes of a class that is not interruptible."""
+    scene = spot(count, **spec)
+    for index in range(count):
+        scene.node(f"spot-{index}", ready="True", interruptible=False)
+    return scene
+
+
+def lost_for_certain(scene: Scene, node: str) -> Scene:
+    """The node controller has heard nothing of a node that is not interruptible."""
+    return scene.node(node, ready="Unknown", since=SINCE, interruptible=False)
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("shows", [0, 50, 89])
+def test_a_charge_is_corrected_if_a_loss_comes_to_light_in_time(scope: str, shows: float) -> None:
+    """Where no node may be interrupted a failure does not wait: but such nodes are lost too."""
+    scene = solid(2, restartScope=scope, backoffLimit=1)
+    scene.off.add("spot-1")
+    scene.exits("worker-0", 1)
+    assert charged(scene) == (1, 0)
+    scene.later(shows)
+    lost_for_certain(scene, "spot-1")
+    assert charged(scene) == (0, 1)
+    assert [(each.cause, each.collateral) for each in scene.status.incidents] == [("Disruption", 1)]
+    scene.later(1000)
+    assert charged(scene) == (0, 1)
+
+
+def test_a_charge_is_not_corrected_after_the_window() -> None:
+    """The failure stays, and the loss is no cause of it."""
+    scene = solid(2, backoffLimit=1).exits("worker-0", 1).later(WINDOW)
+    lost_for_certain(scene, "spot-1").later(100)
+    assert charged(scene) == (1, 0)
+
+
+def test_a_run_that_has_ended_is_not_corrected() -> None:
+    """That is what a class that says `interruptible: false` stands for."""
+    scene = solid(2, backoffLimit=0).exits("worker-0", 1)
+    assert phase(scene) == "Failed"
+    lost_for_certain(scene, "spot-1").later(10)
+    assert (phase(scene), charged(scene)) == ("Failed", (1, 0))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from webhook.run.observed import NodeHealth, Observed, OwnedPod
@@ -43,18 +45,41 @@ def test_nothing_is_known_of_a_node_that_was_not_heard_of_or_without_a_view() ->
 
 
 @pytest.mark.parametrize(
-    ("created", "trouble"),
-    [
-        ("2026-11-21T19:00:00Z", ""),
-        ("2026-11-21T20:00:59Z", ""),
-        ("2026-11-21T20:02:00Z", "NodeGone"),
-    ],
+    ("ready", "trouble"), [("False", "NodeNotReady"), ("Unknown", "NodeShutdown"), ("True", "")]
 )
-def test_a_pod_that_started_before_its_node_was_made_is_of_an_earlier_one(
-    created: str, trouble: str
-) -> None:
-    """Clouds use names again. Clocks may differ by some seconds."""
-    node = NodeHealth("spot-0", uid="new", created=created)
-    found = Observed(nodes={"spot-0": node}).health(pod(running_since=SINCE))
+def test_a_taint_says_nothing_of_a_kubelet_that_speaks(ready: Any, trouble: str) -> None:
+    """False is the kubelet's own word: the machine is on, and so is what runs there."""
+    node = OFF._replace(ready=ready)
+    found = Observed(nodes={"spot-0": node}, nodes_read=frozenset({"spot-0"})).health(pod())
     assert found is not None
     assert found.trouble == trouble
+
+
+@pytest.mark.parametrize(
+    ("fields", "again"),
+    [
+        ({"created": "2026-11-21T19:00:00Z", "since": "2026-11-21T19:00:30Z"}, ""),
+        # Clocks may differ by some seconds.
+        ({"created": "2026-11-21T20:00:59Z"}, ""),
+        ({"created": "2026-11-21T20:02:00Z"}, "2026-11-21T20:02:00Z"),
+        ({"since": "2026-11-21T20:00:01Z"}, "2026-11-21T20:00:01Z"),
+        ({"since": "2026-11-21T20:00:01Z", "ready": "False"}, "2026-11-21T20:00:01Z"),
+        ({"since": "2026-11-21T20:00:01Z", "ready": "Unknown"}, ""),
+        ({"since": "2026-11-21T20:00:01Z", "uid": ""}, ""),
+    ],
+)
+def test_a_node_was_away_if_it_was_made_or_ready_after_the_pod_started(
+    fields: Any, again: str
+) -> None:
+    """Its kubelet was restarted, or registered it again."""
+    node = NodeHealth("spot-0", **{"uid": "uid", **fields})
+    assert node.heard_again(SINCE) == again
+    assert node.heard_again("") == ""
+
+
+def test_a_node_that_is_registered_again_is_there() -> None:
+    """PodGC takes no pod of a node of that name: whether the pod goes on is its kubelet's word."""
+    node = NodeHealth("spot-0", uid="new", created="2026-11-21T20:02:00Z")
+    found = Observed(nodes={"spot-0": node}).health(pod(running_since=SINCE))
+    assert found == node
+    assert node.trouble == ""

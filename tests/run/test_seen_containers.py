@@ -72,6 +72,13 @@ def test_a_sidecars_end_is_no_failure() -> None:
     assert (found.container, found.code) == ("main", 0)
 
 
+def test_a_container_that_is_not_found_again_has_ended_though_it_waits() -> None:
+    """So the kubelet tells it when the runtime does not list the container any more."""
+    lost = {"exitCode": 137, "reason": "ContainerStatusUnknown", "startedAt": None}
+    found = exit_of({**waiting("main", "ContainerCreating"), "lastState": {"terminated": lost}})
+    assert found == Exit("main", 137, reason="ContainerStatusUnknown")
+
+
 @pytest.mark.parametrize("phase", ["Pending", "Running", "Unknown"])
 def test_a_pod_that_has_not_ended_has_no_exit(phase: str) -> None:
     """Another of its containers may still run."""

@@ -68,8 +68,14 @@ class Known:
         """The uids of the Runs that have pods on the node."""
         return tuple(self._on_nodes.get(node, ()))
 
-    def observed(self, namespace: str, uid: str, refusals: tuple[Refusal, ...] = ()) -> Observed:
-        """What the Run with this uid owns."""
+    def observed(
+        self,
+        namespace: str,
+        uid: str,
+        refusals: tuple[Refusal, ...] = (),
+        nodes: Collection[str] = (),
+    ) -> Observed:
+        """What the Run with this uid owns; nodes: names beside those of its pods."""
         deployments = self._deployments.of(namespace, uid)
         services = self._services.of(namespace, uid).values()
         pods = dict(self._pods.of(namespace, uid))
@@ -78,7 +84,7 @@ class Known:
             service=bool(services),
             service_uid=next((service.uid for service in services), ""),
             service_closed=any(service.closed for service in services),
-            nodes=self.nodes.health({pod.node for pod in pods.values() if pod.node}),
+            nodes=self.nodes.health({*nodes, *(pod.node for pod in pods.values() if pod.node)}),
             config_map=self._config_maps.count(namespace, uid) > 0,
             deployment=next((each.deployment for each in deployments.values()), None),
             refusals=refusals,

@@ -34,7 +34,7 @@ _KIND: Final = {"apiVersion": names.API_VERSION, "kind": names.CLASS_KIND}
 class WatchedNode(NamedTuple):
     """What is remembered of a node: what its node view has, and the condition Ready.
 
-    since: when that condition changed last, while it is not True. A heartbeat changes nothing here.
+    since: when that condition changed last. A heartbeat changes nothing here.
     """
 
     node: Node
@@ -120,10 +120,12 @@ class Nodes:
         conditions = status.get("conditions") or ()
         ready: dict[str, Any] = next((each for each in conditions if each["type"] == "Ready"), {})
         told = ready.get("status")
+        # Unknown is the node controller's word for a silent kubelet. That nobody has said a word
+        # yet proves no silence.
         state: Literal["True", "False", "Unknown"] = (
-            "True" if told == "True" else "False" if told == "False" else "Unknown"
+            "True" if told == "True" else "Unknown" if told == "Unknown" else "False"
         )
-        since = "" if state == "True" else ready.get("lastTransitionTime") or ""
+        since = ready.get("lastTransitionTime") or ""
         created = metadata.get("creationTimestamp") or ""
         return WatchedNode(node, metadata["uid"], created, state, since)
 
@@ -151,7 +153,8 @@ class Nodes:
         for each in self._compiled:
             if is_of(each.compiled, node):
                 return each.interruptible, each.name
-        return not any(each.interruptible for each in self._compiled), ""
+        # Any machine may be lost, unless an admin says that these are not.
+        return True, ""
 
     def _node_changed(self, change: Change[WatchedNode]) -> None:
         if change.after is None:

@@ -115,7 +115,10 @@ class Reconciler:
     async def _decide(self, run: Run, needs: Needs) -> tuple[Observed, Outcome]:
         """What to do, pods that are missing looked up first."""
         uid = run.metadata.uid
-        observed = self._known.observed(run.namespace, uid, self._refusals.of(uid))
+        failed_on = {each.node for each in run.status.incidents if each.cause != "Disruption"}
+        observed = self._known.observed(
+            run.namespace, uid, self._refusals.of(uid), failed_on - {""}
+        )
         outcome = reconcile(run, needs, observed, self._now(), self._terms)
         asked: frozenset[str] = frozenset()
         while (unknown := outcome.look_up - asked) or outcome.look_up_nodes:

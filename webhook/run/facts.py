@@ -38,10 +38,14 @@ class Down:
 
 
 class Lost(NamedTuple):
-    """A pod whose node is not ready, shut down or gone, and that has not ended there."""
+    """A pod whose node is in trouble, or was.
+
+    again: when the node was heard of again; empty while it is in trouble.
+    """
 
     pod: OwnedPod
     node: NodeHealth
+    again: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,9 @@ class RoleFacts:
     succeeded: indexes that have finished, those already remembered among them.
     down: replicas that went down and are not counted yet.
     missing: indexes that had a pod when last seen, and none now; nothing more is known of them.
-    lost: by index, pods of any attempt on nodes that are in trouble.
+    lost: by index, pods of any attempt that have not ended, on nodes that are not ready, shut down
+        or gone.
+    returned: pods of any attempt on nodes that were away while these ran, and are ready.
     interrupted: pods of an earlier attempt that were disrupted by others than the controller.
     """
 
@@ -70,6 +76,7 @@ class RoleFacts:
     down: tuple[Down, ...]
     missing: frozenset[int]
     lost: Mapping[int, Lost]
+    returned: tuple[Lost, ...]
     interrupted: tuple[Down, ...]
 
     @property
@@ -95,11 +102,13 @@ def look(
     counted = frozenset(before.counted_uids)
     succeeded = set(intervals.read(before.succeeded_indexes))
     alive, ended, stale, lost = {}, {}, {}, {}
-    down, told = [], []
+    down, told, returned = [], [], []
     for index, pod in there.items():
         node = observed.health(pod)
         if node and node.trouble and pod.phase not in _ENDED:
             lost[index] = Lost(pod, node)
+        elif node and not node.trouble and (again := node.heard_again(pod.running_since)):
+            returned.append(Lost(pod, node, again))
         end = ending(pod, node, disruption_codes)
         if end == "Succeeded" and pod.attempt >= before.counts_from:
             succeeded.add(index)
@@ -134,5 +143,6 @@ def look(
         tuple(sorted(down, key=lambda one: one.order)),
         frozenset(missing),
         lost,
+        tuple(returned),
         tuple(told),
     )

@@ -1,7 +1,8 @@
 """How a pod ended: by success, by its program's failure, or by a disruption that is not its own.
 
 Told apart in this order: the condition DisruptionTarget (KEP-3329), status.reason, deletion by
-somebody else, the exit code. A pod that goes on has ended where its machine is shut down.
+somebody else, whether its node was away, the exit code. A pod that goes on has ended where its
+machine is shut down.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from webhook.times import read
+from webhook.times import elapsed, read
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -23,15 +24,31 @@ if TYPE_CHECKING:
 _NODE_REASONS: Final = frozenset(
     {"NodeLost", "NodeShutdown", "Shutdown", "Terminated", "Preempting"}
 )
-# Of pods that the kubelet did not admit, whose program never ran.
+# Of pods that the kubelet did not admit, at first or after a restart of its machine: the reasons of
+# its admission handlers and of the scheduler's filters that it repeats.
 _REFUSED: Final = frozenset(
-    {"NodeAffinity", "UnexpectedAdmissionError", "TopologyAffinityError", "InvalidNodeInfo"}
+    {
+        *("NodeAffinity", "NodeName", "NodePorts", "TaintToleration", "InvalidNodeInfo"),
+        *("UnexpectedAdmissionError", "TopologyAffinityError", "SMTAlignmentError"),
+        *("PodOSSelectorNodeLabelDoesNotMatch", "PodOSNotSupported", "UnknownReason"),
+        *("InitContainerRestartPolicyForbidden", "SupplementalGroupsPolicyNotSupported"),
+        "UnexpectedPredicateFailureType",
+    }
 )
+# With the reason Evicted it says that the node is short of something, and did not admit the pod.
+_SHORT_NODE: Final = "The node had condition:"
 # OutOfcpu, OutOfmemory, OutOfpods, OutOfnvidia.com/gpu: the kubelet had less than was promised.
 _OUT_OF: Final = "OutOf"
 OOM_KILLED: Final = "OOMKilled"
-# The runtime's word where a kubelet does not find the container again: its machine was restarted.
+# The reasons of a container that was running, and is not found again: its machine or its runtime
+# was restarted. From the kubelet, with the code 137, and from containerd.
 _LOST_CONTAINER: Final = "ContainerStatusUnknown"
+_LOST_TASK: Final = ("Unknown", 255)
+# A runtime that gives a lost container the moment of its own start as its end (CRI-O) may do so
+# some seconds after the node is ready.
+_SETTLING: Final = 10.0
+# status.reason where the pod used more storage or time than it may.
+_OWN_REASONS: Final = frozenset({"Evicted", "DeadlineExceeded"})
 DISRUPTION_EXIT_CODE: Final = "DisruptionExitCode"
 _SIGNAL_BASE: Final = 128
 
@@ -67,7 +84,7 @@ def ending(
     if pod.phase == "Succeeded":
         return _asked_to_go(pod) or "Succeeded"
     if pod.phase == "Failed":
-        return _failed(pod, disruption_codes)
+        return _failed(pod, node, disruption_codes)
     if pod.deleted_at:
         return interrupted(pod) or _disruption(pod, "Deleted", "the pod was deleted")
     if node and node.trouble == "NodeShutdown":
@@ -102,12 +119,40 @@ def starts_again(policy: RestartPolicy, failure: Failure) -> bool:
     return failure.exit_code is None or failure.exit_code >= _SIGNAL_BASE
 
 
-def _failed(pod: OwnedPod, disruption_codes: Collection[int]) -> Failure:
+def _failed(
+    pod: OwnedPod, node: NodeHealth | None, disruption_codes: Collection[int]
+) -> Failure:
     if found := interrupted(pod):
         return found
-    if pod.reason in _REFUSED or pod.reason.startswith(_OUT_OF):
+    if _was_refused(pod):
         return _disruption(pod, pod.reason, pod.message)._replace(refused=True)
-    return _asked_to_go(pod) or _program(pod, disruption_codes)
+    return _asked_to_go(pod) or _went_with_its_node(pod, node) or _program(pod, disruption_codes)
+
+
+def _was_refused(pod: OwnedPod) -> bool:
+    if pod.reason == "Evicted":
+        return pod.message.startswith(_SHORT_NODE)
+    return pod.reason in _REFUSED or pod.reason.startswith(_OUT_OF)
+
+
+def _went_with_its_node(pod: OwnedPod, node: NodeHealth | None) -> Failure | None:
+    """The disruption, if the pod's node was away when the pod ended.
+
+    Its exit code may be anything: of a signal at the shutdown of the machine, or 255 of a runtime
+    that lost it. What the pod itself used too much of stays its own failure.
+    """
+    of_its_own = pod.reason in _OWN_REASONS or (pod.exit and pod.exit.reason == OOM_KILLED)
+    if node is None or not pod.running_since or of_its_own:
+        return None
+    if not node.uid:
+        return _disruption(pod, "NodeGone", f"node {node.name} is gone")
+    if node.ready == "Unknown":
+        return _disruption(pod, "NodeNotReady", f"node {node.name} is not ready")
+    again = node.heard_again(pod.running_since)
+    finished = pod.exit.finished_at if pod.exit else ""
+    if not again or (finished and elapsed(again, read(finished)) > _SETTLING):
+        return None
+    return _disruption(pod, "NodeNotReady", f"node {node.name} was away until {again}")
 
 
 def _asked_to_go(pod: OwnedPod) -> Failure | None:
@@ -134,9 +179,9 @@ def _program(pod: OwnedPod, disruption_codes: Collection[int]) -> Failure:
     if end is None:
         return Failure(False, pod.reason or "Failed", pod.message)
     message = end.message or pod.message
-    if pod.reason in ("Evicted", "DeadlineExceeded"):
+    if pod.reason in _OWN_REASONS:
         return Failure(False, pod.reason, pod.message or message, end.code)
-    if end.reason == _LOST_CONTAINER:
+    if end.reason == _LOST_CONTAINER or (end.reason, end.code) == _LOST_TASK:
         return _disruption(pod, end.reason, message)
     if end.code in disruption_codes:
         return _disruption(pod, DISRUPTION_EXIT_CODE, message)

@@ -76,7 +76,7 @@ def lost(found: Iterable[Lost], desired: int) -> Hindrance | None:
     for trouble, cure in _CURES.items():
         if not (group := by_trouble.pop(trouble, [])):
             continue
-        pod, node = min(group, key=lambda each: each.pod.name)
+        pod, node, _ = min(group, key=lambda each: each.pod.name)
         others = len(group) - 1 + sum(map(len, by_trouble.values()))
         more = f" (and {others} more)" if others else ""
         of = f"{len(group)} of {desired} pods"

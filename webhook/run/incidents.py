@@ -2,9 +2,10 @@
 
 A node that dies shows 40 s or more later, and the peers of its replica die of broken connections
 within seconds. So a failure is charged when no disruption has come to light within the incident
-window; at once where no node of the run may be interrupted. A disruption, or a node in trouble,
-explains all failures that are not charged yet, and those of the window after it. An incident is
-the run's, whatever its restart scope: peers are of every role.
+window. Where no node of the run may be interrupted it is charged at once, and that is corrected if
+a disruption comes to light within the window and the run goes on. A disruption, or a node that is
+or was in trouble, explains all failures of the window before, and those of the window after it. An
+incident is the run's, whatever its restart scope: peers are of every role.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from webhook.run.verdict import told
 from webhook.times import elapsed, to_microsecond
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from webhook.run.facts import Down, Lost, RoleFacts
@@ -40,7 +41,7 @@ class Judged(NamedTuple):
     """The incidents, and what is charged now.
 
     decided: those whose cause was decided now.
-    failed, disruptions: charges by role.
+    failed, disruptions: charges by role; below zero where an earlier one is taken back.
     excused: whether what went down now is charged to a disruption that was seen with it.
     waiting: whether failures of now wait for their charge.
     """
@@ -82,10 +83,20 @@ def judge(
     book = _Book(before, now, window)
     lost = [each for one in facts.values() for each in one.lost.values()]
     failures = [each for each in down if not each.failure.disruption]
-    signs = [_of_down(each, observed) for each in down if each.failure.disruption]
-    if failures or book.undecided:
+    returned = {
+        each.pod.uid: each
+        for one in facts.values()
+        for each in one.returned
+        if elapsed(each.again, now) <= window
+    }
+    near = {each.pod.uid for each in lost} | returned.keys()
+    signs = [_of_down(each, observed, near) for each in down if each.failure.disruption]
+    if failures or book.unsettled:
         signs += [_of_lost(each) for each in lost]
-        signs += [_of_down(each, observed) for one in facts.values() for each in one.interrupted]
+        signs += [_of_lost(each) for each in returned.values()]
+        signs += book.signs_of_nodes(observed.nodes or {})
+        told_before = (each for one in facts.values() for each in one.interrupted)
+        signs += [_of_down(each, observed, near) for each in told_before]
     waiting = False
     if signs:
         book.disrupted(signs, len(failures))
@@ -144,21 +155,46 @@ class _Book:
         return [at for at, each in enumerate(self._all) if each.cause == "Unknown"]
 
     @property
+    def unsettled(self) -> list[int]:
+        """Failures that a disruption may still explain, whether they are charged or not."""
+        return [
+            at
+            for at, each in enumerate(self._all)
+            if each.cause == "Unknown"
+            or (each.cause == "Failure" and elapsed(each.began, self._now) < self._window)
+        ]
+
+    @property
     def recent(self) -> list[int]:
         """Disruptions that last, or reach until now."""
         return [at for at, each in enumerate(self._all) if self._reaches(each)]
 
+    def signs_of_nodes(self, nodes: Mapping[str, NodeHealth]) -> Iterator[_Sign]:
+        """Nodes that were away until just after a failure on them, whose pod may be replaced.
+
+        A node that is gone by then is none: an autoscaler takes the nodes that a failure empties.
+        """
+        for each in (self._all[at] for at in self.unsettled):
+            node = nodes.get(each.node)
+            again = "" if node is None or node.trouble else node.heard_again(each.began)
+            if node and again:
+                role, text = next(iter(each.failures)), f"node {node.name} was away until {again}"
+                of = node.capacity_class
+                yield _Sign(role, "NodeNotReady", text, each.replica, node.name, of, joins=True)
+
     def disrupted(self, signs: Sequence[_Sign], failures: int) -> None:
-        """A disruption came to light: it explains everything that is not charged yet."""
-        waiting = self.undecided
-        collateral = failures + undecided(self._all[at] for at in waiting)
+        """A disruption came to light: it explains all failures of the window before."""
+        explained = [self._all[at] for at in self.unsettled]
+        collateral = failures + sum(sum(each.failures.values()) for each in explained)
         first = next((sign for sign in signs if not self._joined(sign)), None)
+        for each in explained:
+            self._all.remove(each)
+            if each.cause == "Failure":
+                self.charged_failed.subtract(each.failures)
         if first is None:
-            self._all = [each for each in self._all if each.cause != "Unknown"]
             self.add_collateral(collateral)
             return
-        began = self._all[waiting[0]].began if waiting else self._at
-        self._all = [each for each in self._all if each.cause != "Unknown"]
+        began = explained[0].began if explained else self._at
         found = Incident(
             cause="Disruption",
             reason=first.reason,
@@ -228,7 +264,7 @@ class _Book:
 
     def kept(self) -> tuple[Incident, ...]:
         """All that still matter, and the last of the others."""
-        matter = {*self.undecided, *self.recent[-MOST:]}
+        matter = {*self.undecided, *self.unsettled[-MOST:], *self.recent[-MOST:]}
         others = [at for at in range(len(self._all)) if at not in matter]
         matter.update(others[-KEPT:])
         return tuple(self._all[at] for at in sorted(matter))
@@ -277,7 +313,8 @@ def _may_be_interrupted(observed: Observed) -> bool:
     )
 
 
-def _of_down(down: Down, observed: Observed) -> _Sign:
+def _of_down(down: Down, observed: Observed, near: Collection[str]) -> _Sign:
+    """The sign of a pod that was disrupted; near: uids of pods whose nodes are or were away."""
     node = observed.health(down.pod) if down.pod else None
     return _Sign(
         down.role,
@@ -286,14 +323,15 @@ def _of_down(down: Down, observed: Observed) -> _Sign:
         down.name,
         down.pod.node if down.pod else "",
         node.capacity_class if node else "",
-        joins=down.pod is None or bool(node and node.trouble),
+        joins=down.pod is None or down.pod.uid in near or bool(node and node.trouble),
     )
 
 
 def _of_lost(lost: Lost) -> _Sign:
-    pod, node = lost
-    text = f"node {node.name} of {pod.name} {in_words(node)}"
-    name, reason, of = pod.name, node.trouble, node.capacity_class
+    pod, node, again = lost
+    words = f"was away until {again}" if again else in_words(node)
+    text = f"node {node.name} of {pod.name} {words}"
+    name, reason, of = pod.name, node.trouble or "NodeNotReady", node.capacity_class
     return _Sign(pod.role, reason, text, name, node.name, of, joins=True)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from webhook.times import read
+from webhook.times import elapsed, read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,11 +70,12 @@ class NodeHealth(NamedTuple):
     name: str
     uid: str = ""
     created: str = ""
-    """RFC 3339. A pod that started before this ran on an earlier node of the same name."""
+    """RFC 3339. A node may be registered again under the pods that run there."""
     ready: Literal["True", "False", "Unknown"] = "True"
     """The status of the node's Ready condition. Unknown: its kubelet is silent."""
     since: str = ""
-    """Since when it is not ready, or gone, RFC 3339; empty if that is not known."""
+    """Since when its Ready condition is as it is, or it is gone, RFC 3339; empty if that is not
+    known."""
     shut_down: bool = False
     """Whether the cloud's node controller says that the machine is off."""
     interruptible: bool = True
@@ -92,7 +93,23 @@ class NodeHealth(NamedTuple):
             return "NodeGone"
         if self.ready == "True":
             return ""
-        return "NodeShutdown" if self.shut_down else "NodeNotReady"
+        # A kubelet that says False is alive, and so are its pods, whatever a taint says.
+        off = self.shut_down and self.ready == "Unknown"
+        return "NodeShutdown" if off else "NodeNotReady"
+
+    def heard_again(self, since: str) -> str:
+        """Return when the node was heard of again, if it was away after `since`; else empty.
+
+        That is when it was registered, or its Ready condition changed to what the kubelet says.
+        """
+        if not since or not self.uid or self.ready == "Unknown":
+            return ""
+        # As texts first: of thousands of pods hardly one is older than its node.
+        if self.since > since:
+            return self.since
+        if self.created > since and elapsed(since, read(self.created)) > _SKEW:
+            return self.created
+        return ""
 
 
 class OwnedDeployment(NamedTuple):
@@ -139,8 +156,8 @@ class Observed:
     service_uid: the Service's uid; empty if it is not there.
     service_closed: whether the Service is there and selects no pod yet.
     absent: names of pods that were looked up live for this very call, and are not there.
-    nodes: by name, those that the pods are bound to; None where nodes are not watched, or not
-        listed yet.
+    nodes: by name, those that the pods are bound to, and those of the incidents that may be a
+        failure's; None where nodes are not watched, or not listed yet.
     nodes_read: names of nodes that were read live for this very call.
     refusals: what the API server refused since the last creation that it took.
     """
@@ -164,10 +181,4 @@ class Observed:
         found = (self.nodes or {}).get(pod.node) if pod.node else None
         if found and found.shut_down and found.name not in self.nodes_read:
             found = found._replace(shut_down=False)
-        # As texts first: of thousands of pods hardly one is older than its node.
-        if found is None or not pod.running_since or found.created <= pod.running_since:
-            return found
-        if (read(found.created) - read(pod.running_since)).total_seconds() > _SKEW:
-            # Clouds use the names of nodes again: this pod's own node is gone.
-            return NodeHealth(found.name, since=found.created, interruptible=found.interruptible)
         return found

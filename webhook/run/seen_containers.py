@@ -66,6 +66,9 @@ class Containers:
     def _exits(self) -> Iterator[Exit]:
         for each in self._deciding:
             state = (each.get("state") or {}).get("terminated")
+            if state is None and "waiting" in (each.get("state") or {}):
+                # Of a container that it does not find again the kubelet says that it waits.
+                state = (each.get("lastState") or {}).get("terminated")
             if state is not None:
                 yield Exit(
                     container=sys.intern(each["name"]),
