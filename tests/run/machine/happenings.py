@@ -25,6 +25,7 @@ DRAINS = ("PreemptionByScheduler", "EvictionByEvictionAPI")
 NODE_STORIES = (
     *("back", "back", "back", "untainted", "lost", "noticed", "tainted", "tainted"),
     *("off", "shut down", "shut down", "gone", "collected", "collected", "out of service"),
+    *("not ready", "registered again", "restarted"),
 )
 
 HAPPENINGS = (

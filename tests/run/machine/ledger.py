@@ -8,6 +8,8 @@ from tests.run.machine.things import Pod
 
 # status.reason of a failed pod that tells of its node, as far as the world makes use of them.
 LOST_CONTAINER = "ContainerStatusUnknown"
+# Reasons and exit codes of containers that did not outlive a restart of their machine.
+LOST = ((LOST_CONTAINER, 137), ("Unknown", 255))
 NODE_REASONS = ("NodeLost", "Shutdown", "Preempting", "OutOfcpu")
 
 
@@ -38,7 +40,7 @@ class Fate:
         if pod.phase == "Succeeded":
             return "disruption" if touched else "success"
         if pod.phase == "Failed":
-            touched = touched or pod.word == LOST_CONTAINER
+            touched = touched or (pod.word, pod.code) in LOST
             return "disruption" if touched or pod.reason in NODE_REASONS else "program"
         if self.gone_at is not None:
             return "vanished"
@@ -56,6 +58,7 @@ class Ledger:
     silent: nodes whose kubelets reach nobody; off: those whose machine is off.
     dead: uids of pods whose programs ended with their machine, or by somebody's word.
     orphans: uids of pods that are not stored any more, and whose programs go on all the same.
+    away: when each node was last not what it should be.
     """
 
     fates: dict[str, Fate] = field(default_factory=dict)
@@ -63,6 +66,7 @@ class Ledger:
     off: set[str] = field(default_factory=set)
     dead: set[str] = field(default_factory=set)
     orphans: set[str] = field(default_factory=set)
+    away: dict[str, float] = field(default_factory=dict)
 
     def created(self, pod: Pod) -> None:
         """A pod was stored."""
@@ -101,6 +105,11 @@ class Ledger:
         self.silent.discard(node)
         self.off.discard(node)
         self.orphans -= {uid for uid in self.orphans if self.fates[uid].pod.node == node}
+
+    def may_be_the_nodes(self, fate: Fate) -> bool:
+        """Whether a program's own end may be taken for its node's: that was away while it ran."""
+        pod = fate.pod
+        return pod.started is not None and self.away.get(pod.node, -1.0) >= pod.started - 1
 
     def living(self) -> list[Pod]:
         """Pods whose programs run, whether they are stored or not."""

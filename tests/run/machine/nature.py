@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.run.machine.ledger import LOST_CONTAINER
+from tests.run.machine.ledger import LOST
 from tests.run.machine.server import Server
 from tests.run.machine.things import GRACE, Node, Pod, RunThing, Thing
 
@@ -89,16 +89,36 @@ class Nature:
     def lose(self, node: str) -> None:
         """A node is not heard of any more; its programs go on."""
         self.lost.add(node)
+        self._was_away(node)
 
     def turn_off(self, node: str) -> None:
         """A machine is off. Nobody is told."""
         self.server.ledger.turned_off(node)
+        self._was_away(node)
 
     def notice(self, node: str) -> None:
         """The node controller has heard nothing of a node for too long."""
         there = self.server.nodes.get(node)
-        if node in self.lost and there and there.ready == "True":
+        if node in self.lost and there and there.ready != "Unknown":
             self._change_node(node, ready="Unknown", since=self.server.now)
+
+    def not_ready(self, node: str) -> None:
+        """A kubelet that is alive says that its node is not ready; the cloud takes that wrong."""
+        if node not in self.lost and node in self.server.nodes:
+            self._change_node(node, ready="False", since=self.server.now, shut_down=True)
+            self._was_away(node)
+
+    def register_again(self, node: str) -> None:
+        """Somebody deletes the Node of a live kubelet, which makes another. Its pods go on."""
+        if node not in self.lost and node in self.server.nodes:
+            self.server.remove("nodes", node)
+            self._register(node)
+            self._was_away(node)
+
+    def restart(self, node: str) -> None:
+        """A machine is off and on again, so fast that its Node was never silent."""
+        self.turn_off(node)
+        self.recover(node)
 
     def shut_down(self, node: str) -> None:
         """The cloud's node controller says that a machine is off that is not ready."""
@@ -115,11 +135,17 @@ class Nature:
     def recover(self, node: str) -> None:
         """It is there again, and says how the pods are. The taint of a shutdown is taken later."""
         was_off = node in self.server.ledger.off
+        there = self.server.nodes.get(node)
+        if node in self.lost or not there or there.ready != "True":
+            self._was_away(node)
+            since = self.server.now
+        else:
+            since = there.since
         self.server.ledger.heard_again(node)
-        if node not in self.server.nodes:
+        if there is None:
             self._register(node)
         else:
-            self._change_node(node, ready="True", since=None)
+            self._change_node(node, ready="True", since=since)
         for pod in list(self.server.pods.values()) if was_off else ():
             if pod.node == node and not pod.over:
                 self._not_found(pod)
@@ -131,13 +157,16 @@ class Nature:
             self._change_node(node, shut_down=False)
 
     def _not_found(self, pod: Pod) -> None:
-        """A kubelet whose machine was restarted does not find the pod's containers."""
-        if pod.going is not None or pod.started is None:
+        """A kubelet whose machine was restarted does not find the pod's containers.
+
+        A pod that is to go fails first, and goes after that.
+        """
+        if pod.started is None:
             self.server.remove("pods", pod.name)
             return
-        now = self.server.now
-        ended = {"phase": "Failed", "ready": False, "ended": now, "code": 137}
-        self._change(pod, **ended, word=LOST_CONTAINER)
+        word, code = LOST[pod.index % len(LOST)]
+        ended = {"phase": "Failed", "ready": False, "ended": self.server.now, "code": code}
+        self._change(pod, **ended, word=word)
 
     def taint(self, pod: Pod) -> None:
         """The taint manager deletes what runs on a lost node; nobody there hears of it."""
@@ -221,6 +250,9 @@ class Nature:
         """A kubelet makes its Node. Those of the second name are never interrupted."""
         node = Node(name, self.server.now, interruptible=name != NODES[1])
         self.server.create("nodes", node)
+
+    def _was_away(self, node: str) -> None:
+        self.server.ledger.away[node] = self.server.now
 
     def _change_node(self, name: str, **fields: object) -> None:
         self.server.change("nodes", name, **fields)

@@ -54,7 +54,7 @@ def node(name: str, thing: Node | None) -> NodeHealth:
         name,
         thing.uid,
         stamp(thing.created),
-        "True" if thing.ready == "True" else "Unknown",
+        thing.ready,
         "" if thing.since is None else stamp(thing.since),
         thing.shut_down,
         thing.interruptible,

@@ -81,6 +81,12 @@ class Stage:
                 self.nature.shut_down(name)
             case "gone" | "collected":
                 self.nature.forget(name)
+            case "not ready":
+                self.nature.not_ready(name)
+            case "registered again":
+                self.nature.register_again(name)
+            case "restarted":
+                self.nature.restart(name)
             case "out of service":
                 self.nature.out_of_service(name)
             case _:

@@ -92,9 +92,10 @@ def lose_a_node(scope: str, random: Random) -> Json:
     ]
     # Whatever becomes of the pods comes 30 s after it is known that the node is in trouble: PodGC
     # waits for 40 s, and a taint is set upon a node that is not ready.
-    shows = random.choice(("noticed", "tainted", "shut down", "collected", "out of service"))
+    ways = ("noticed", "tainted", "shut down", "collected", "out of service", "back", "restarted")
+    shows = random.choice(ways)
     known = random.uniform(0, 60)
-    first = "gone" if shows == "collected" else "noticed"
+    first = {"collected": "gone", "restarted": "lost"}.get(shows, "noticed")
     events += [
         (known, partial(stage.node, lost, first)),
         (known + 30, partial(stage.node, lost, shows)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 Json = dict[str, Any]
 EPOCH = datetime(2026, 11, 21, 20, 15, 0, 250000, tzinfo=UTC)
@@ -83,13 +83,13 @@ class RunThing:
 
 @dataclass(frozen=True)
 class Node:
-    """A Node object. `since`: when `ready` was found to be Unknown."""
+    """A Node object. `since`: when `ready` changed last, if it did."""
 
     name: str
     created: float
     uid: str = ""
     version: int = 0
-    ready: str = "True"
+    ready: Literal["True", "False", "Unknown"] = "True"
     since: float | None = None
     shut_down: bool = False
     interruptible: bool = True
