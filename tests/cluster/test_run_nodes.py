@@ -3,6 +3,8 @@
 Each run has a worker on a stable node and one on a node that is lost. The first one's program fails
 as soon as that happens, as programs do whose peer is gone; backoffLimit is 0. All runs lose their
 nodes at the same time, and each test looks at what became of one of them.
+
+Other runs keep their first worker, and their node is restarted, or only seems to be lost.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +30,8 @@ from webhook.sandbox.run_api import definitions
 
 SCOPES = ("Replica", "Role", "Run")
 STORIES = ("deleted", "silent", "shutdown", "outofservice", "back")
+# Of these nothing fails but what is on the node.
+CALM = ("containerd", "crio", "fast", "unready", "registered")
 # kwok plays the kubelet of nodes with this label: without it nobody does.
 ALIVE = "example.com/alive"
 # A node whose Lease is not renewed is not ready after 15 s, where 50 are the default. Nothing is
@@ -84,7 +89,11 @@ def pools() -> list[Pool]:
         for story in STORIES
         for scope in SCOPES
     ]
-    return [Pool(name="stable", count=1, labels={**alive, "run": "stable"}), *lost]
+    calm = [
+        Pool(name=f"{story}-replica", count=2, labels={**alive, "run": f"{story}-Replica"})
+        for story in CALM
+    ]
+    return [Pool(name="stable", count=1, labels={**alive, "run": "stable"}), *lost, *calm]
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +140,16 @@ def losses(room: Room) -> Mapping[tuple[str, str], Loss]:
     return found
 
 
+@pytest.fixture(scope="module")
+def calm(room: Room) -> Mapping[str, Loss]:
+    """The other runs; nothing has happened to them."""
+    scenes = {story: begun(room, story, "Replica") for story in CALM}
+    return {
+        story: Loss(scene, scene.until_running("worker-0", "worker-1"))
+        for story, scene in scenes.items()
+    }
+
+
 def begun(room: Room, story: str, scope: str) -> Scene:
     """One run: each worker has nodes of its own."""
     where = {0: "stable", 1: f"{story}-{scope}"}
@@ -153,6 +172,12 @@ def not_ready(loss: Loss) -> bool:
     return bool(ready["status"] == "Unknown")
 
 
+def is_ready(loss: Loss) -> bool:
+    """Whether the node's kubelet says that it is ready."""
+    conditions = loss.scene.room.get("nodes", loss.node)["status"].get("conditions", ())
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
 def is_one_disruption(loss: Loss) -> bool:
     """Whether a disruption is charged, and no failure."""
     return loss.counts() == (0, 1)
@@ -162,7 +187,7 @@ def comes_back(loss: Loss) -> None:
     """The node's kubelet is there again, and says that its pod is ready, if that goes on."""
     room = loss.scene.room
     room.patch("nodes", loss.node, {"metadata": {"labels": {ALIVE: "yes"}}})
-    loss.scene.until("the node is ready", lambda: not not_ready(loss))
+    loss.scene.until("the node is ready", partial(is_ready, loss))
     pod = loss.scene.pods().get("worker-1")
     conditions = pod["status"].get("conditions") if pod else None
     if pod and conditions and "deletionTimestamp" not in pod["metadata"]:
@@ -188,6 +213,37 @@ def until_told(loss: Loss, reason: str) -> None:
     mentions(scene.condition("Ready")["message"], loss.node, f"{scene.name}-worker-1", "since")
     assert scene.status["phase"] == "Restarting"
     scene.until("an Event says so", lambda: reason in {each["reason"] for each in scene.events()})
+
+
+def is_lost(loss: Loss, reason: str) -> None:
+    """The runtime says of worker-1's container that it ended with 255, and keeps its start."""
+    before = loss.before["worker-1"]["status"]["containerStatuses"][0]
+    started = before["state"]["running"]["startedAt"]
+    now = stamp(datetime.now(UTC))
+    ended = {"exitCode": 255, "reason": reason, "startedAt": started, "finishedAt": now}
+    container = {**before, "ready": False, "started": False, "state": {"terminated": ended}}
+    status = {"phase": "Failed", "containerStatuses": [container]}
+    loss.scene.patch_status("worker-1", status)
+
+
+def says_not_ready(loss: Loss) -> None:
+    """A live kubelet says that its node is not ready, and renews its Lease."""
+    room = loss.scene.room
+    now = datetime.now(UTC)
+    lease = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{loss.node}"
+    room.plane.api.patch(lease, {"spec": {"renewTime": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")}})
+    told = [
+        {**each, "status": "False", "reason": "KubeletNotReady", "lastTransitionTime": stamp(now)}
+        if each["type"] == "Ready" and each["status"] != "False"
+        else each
+        for each in room.get("nodes", loss.node)["status"]["conditions"]
+    ]
+    room.patch("nodes", f"{loss.node}/status", {"status": {"conditions": told}})
+
+
+def stamp(moment: datetime) -> str:
+    """A time as Kubernetes writes it."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 Losses = Mapping[tuple[str, str], Loss]
@@ -241,3 +297,62 @@ def test_a_node_that_comes_back_is_one_disruption_for_its_peers(losses: Losses, 
     same = loss.scene.pods()["worker-1"]["metadata"]["uid"]
     assert (same == loss.before["worker-1"]["metadata"]["uid"]) is (scope == "Replica")
     assert loss.counts() == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("story", "reason"), [("containerd", "Unknown"), ("crio", "Error"), ("fast", "Unknown")]
+)
+def test_a_restarted_machine_is_one_disruption(
+    calm: Mapping[str, Loss], story: str, reason: str
+) -> None:
+    """By the runtime's reason; where that says no more than Error, because the node was away."""
+    loss = calm[story]
+    room = loss.scene.room
+    if story != "fast":
+        room.patch("nodes", loss.node, {"metadata": {"labels": {ALIVE: None}}})
+        loss.scene.until("the node is not ready", partial(not_ready, loss))
+        room.patch("nodes", loss.node, {"metadata": {"labels": {ALIVE: "yes"}}})
+        loss.scene.until("the node is ready", partial(is_ready, loss))
+    is_lost(loss, reason)
+    loss.until_replaced(60)
+    assert loss.incident["node"] == loss.node
+
+
+def test_a_live_kubelet_that_is_not_ready_keeps_its_pod(calm: Mapping[str, Loss]) -> None:
+    """Whatever a taint says: it may be of a moment when the machine was off."""
+    loss = calm["unready"]
+    loss.scene.room.patch("nodes", loss.node, {"metadata": {"labels": {ALIVE: None}}})
+    says_not_ready(loss)
+    tainted(loss, names.TAINT_SHUTDOWN, "NoSchedule")
+    until_told(loss, "NodeNotReady")
+    for _ in range(5):
+        # That nothing happens can only be seen by waiting.
+        time.sleep(1)
+        says_not_ready(loss)
+        there = loss.scene.pods()["worker-1"]
+        assert there["metadata"]["uid"] == loss.before["worker-1"]["metadata"]["uid"]
+        assert "deletionTimestamp" not in there["metadata"]
+    assert loss.counts() == (0, 0)
+
+
+def test_a_node_that_is_registered_again_under_its_pod_is_not_gone(
+    calm: Mapping[str, Loss],
+) -> None:
+    """As a kubelet does that is restarted after somebody deleted its Node."""
+    loss = calm["registered"]
+    room, scene = loss.scene.room, loss.scene
+    begun_at = datetime.fromisoformat(loss.before["worker-1"]["status"]["startTime"])
+    # Clocks may differ by a minute: a pod that is younger is of this node in any case.
+    time.sleep(max(0.0, 65 - (datetime.now(UTC) - begun_at).total_seconds()))
+    old = room.get("nodes", loss.node)
+    room.delete("nodes", loss.node)
+    until_told(loss, "NodeGone")
+    metadata = {key: old["metadata"].get(key, {}) for key in ("labels", "annotations")}
+    kind = {"apiVersion": "v1", "kind": "Node"}
+    room.plane.api.create(
+        "/api/v1/nodes", {**kind, "metadata": {"name": loss.node, **metadata}, "spec": {}}
+    )
+    scene.until("the node is ready", partial(is_ready, loss))
+    scene.until_whole(2)
+    assert scene.pods()["worker-1"]["metadata"]["uid"] == loss.before["worker-1"]["metadata"]["uid"]
+    assert loss.counts() == (0, 0)

@@ -119,9 +119,7 @@ def starts_again(policy: RestartPolicy, failure: Failure) -> bool:
     return failure.exit_code is None or failure.exit_code >= _SIGNAL_BASE
 
 
-def _failed(
-    pod: OwnedPod, node: NodeHealth | None, disruption_codes: Collection[int]
-) -> Failure:
+def _failed(pod: OwnedPod, node: NodeHealth | None, disruption_codes: Collection[int]) -> Failure:
     if found := interrupted(pod):
         return found
     if _was_refused(pod):

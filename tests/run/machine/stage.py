@@ -70,27 +70,20 @@ class Stage:
 
     def node(self, name: str, what: str) -> None:
         """A node is lost, that is noticed in one way or another, or it is there again."""
-        match what:
-            case "back":
-                self.nature.recover(name)
-            case "untainted":
-                self.nature.untaint(name)
-            case "off":
-                self.nature.turn_off(name)
-            case "shut down":
-                self.nature.shut_down(name)
-            case "gone" | "collected":
-                self.nature.forget(name)
-            case "not ready":
-                self.nature.not_ready(name)
-            case "registered again":
-                self.nature.register_again(name)
-            case "restarted":
-                self.nature.restart(name)
-            case "out of service":
-                self.nature.out_of_service(name)
-            case _:
-                self.nature.lose(name)
+        nature = self.nature
+        ways = {
+            "back": nature.recover,
+            "untainted": nature.untaint,
+            "off": nature.turn_off,
+            "shut down": nature.shut_down,
+            "gone": nature.forget,
+            "collected": nature.forget,
+            "not ready": nature.not_ready,
+            "registered again": nature.register_again,
+            "restarted": nature.restart,
+            "out of service": nature.out_of_service,
+        }
+        ways.get(what, nature.lose)(name)
         if what in ("noticed", "tainted"):
             self.nature.notice(name)
         if what == "tainted":

@@ -123,9 +123,7 @@ def _one_by_one(books: Books, spec: RunSpec, role: str, before: Json, after: Jso
         books.used.add(found[0].pod.uid)
 
 
-def _charged_once(
-    books: Books, spec: RunSpec, old: Json, new: Json, ended: list[Fate]
-) -> None:
+def _charged_once(books: Books, spec: RunSpec, old: Json, new: Json, ended: list[Fate]) -> None:
     """Every failure is charged, or waits for it, or belongs to a disruption; and just once."""
     roles = list(spec.roles)
     before, after = ([role_of(each, role) for role in roles] for each in (old, new))
