@@ -113,7 +113,8 @@ class Incident(Reported):
     )
     began: Time = Field(description="When the first replica was seen to go down.")
     decided: Time | None = Field(
-        default=None, description="When the cause was decided. It does not change afterwards."
+        default=None,
+        description="When the cause was decided. After the incident window it does not change.",
     )
     ended: Time | None = Field(
         default=None,
