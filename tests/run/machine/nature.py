@@ -136,11 +136,10 @@ class Nature:
         """It is there again, and says how the pods are. The taint of a shutdown is taken later."""
         was_off = node in self.server.ledger.off
         there = self.server.nodes.get(node)
+        since = there.since if there else None
         if node in self.lost or not there or there.ready != "True":
             self._was_away(node)
             since = self.server.now
-        else:
-            since = there.since
         self.server.ledger.heard_again(node)
         if there is None:
             self._register(node)
