@@ -1,10 +1,13 @@
-"""The nine laws of the engine, each a property over random pods and policies."""
+"""The laws of the engine, each a property over random pods and policies."""
 
 from __future__ import annotations
 
 import itertools
+import json
+import re
 import subprocess
 import sys
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -14,6 +17,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.laws import scheduler
 from tests.laws.strategies import (
+    CLASS_NAMES,
     CLASSES,
     MODES,
     NODE_NAMES,
@@ -30,8 +34,10 @@ from tests.laws.strategies import (
 )
 from tests.laws.world import decided, patched, policy_set
 from webhook import names
+from webhook.admission.arrival import Cluster
 from webhook.errors import InvalidPod
 from webhook.placement import capacity_request
+from webhook.placement.nodes import Node
 
 Json = dict[str, Any]
 lawful = settings(
@@ -41,18 +47,31 @@ lawful = settings(
 )
 SHAPES = {c["metadata"]["name"]: c["spec"].get("nodes", []) for c in CLASSES}
 WORLD_NODES = list(scheduler.every_node(WORLD, [*NODE_NAMES, "n3"]))
+# The same where zone is the operating system.
+SYSTEMS = {names.OS_LABEL if key == "zone" else key: values for key, values in WORLD.items()}
+SYSTEM_NODES = list(scheduler.every_node(SYSTEMS, [*NODE_NAMES, "n3"]))
 
 
-def in_class(name: str, node: Json) -> bool:
-    """Whether the node is of the class, read from the class's document alone."""
-    if name == "on-demand":
-        return not in_class("spot", node)
-    labels = node["metadata"]["labels"]
-    return any(
-        all(labels.get(k) == v for k, v in shape.get("labels", {}).items())
-        and all(scheduler.expression_holds(e, labels) for e in shape.get("matchExpressions", []))
-        for shape in SHAPES[name]
-    )
+def in_class_of(classes: Iterable[Json]) -> Callable[[str, Json], bool]:
+    """Whether a node is of a class, read from the classes' documents alone."""
+    shapes = {c["metadata"]["name"]: c["spec"].get("nodes", []) for c in classes}
+
+    def is_in(name: str, node: Json) -> bool:
+        if name == "on-demand":
+            return not is_in("spot", node)
+        labels = node["metadata"]["labels"]
+        return any(
+            all(labels.get(k) == v for k, v in shape.get("labels", {}).items())
+            and all(
+                scheduler.expression_holds(e, labels) for e in shape.get("matchExpressions", [])
+            )
+            for shape in shapes[name]
+        )
+
+    return is_in
+
+
+in_class = in_class_of(CLASSES)
 
 
 def class_keys(name: str) -> set[str]:
@@ -226,6 +245,97 @@ def test_law_7_a_contradiction_is_said_not_made(
     event(f"{before} {decision.result}")
     if before and decision.allowed:
         assert some_node(patched(pod, decision))
+
+
+REQUIREMENTS = ("defaults", "overrides", "requirements", "requirements")
+DAEMON_SET = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "controller": True}
+
+
+def written(draw: st.DrawFn, name: str) -> tuple[Json, str]:
+    """A pod as its author likes it, and the user: of a DaemonSet, with nodeName, or neither."""
+    pod: Json = draw(pods())
+    asked = [
+        f"{each}={draw(one(*MODES))}" for each in draw(st.lists(one(*CLASS_NAMES), unique=True))
+    ]
+    pod["metadata"]["annotations"] = {names.CAPACITY: ",".join(asked)}
+    if system := draw(one("", "", "a", "b")):
+        pod["spec"]["os"] = {"name": system}
+    maker = draw(one("author", "nodeName", "DaemonSet"))
+    if maker == "nodeName":
+        pod["spec"].pop("schedulingGates", None)
+        pod["spec"]["nodeName"] = name
+    if maker == "DaemonSet":
+        pod["metadata"]["ownerReferences"] = [DAEMON_SET]
+        node = pod["spec"].setdefault("affinity", {}).setdefault("nodeAffinity", {})
+        terms = node.get(REQUIRED, {}).get("nodeSelectorTerms", [{}])
+        field = {"key": "metadata.name", "operator": "In", "values": [name]}
+        node[REQUIRED] = {"nodeSelectorTerms": [{**t, "matchFields": [field]} for t in terms]}
+        return pod, names.DAEMON_SET_CONTROLLER
+    return pod, "somebody"
+
+
+def required_of(pod: Json, policies: list[Json], classes: Any) -> Iterator[Callable[[Json], bool]]:
+    """What the requirements of policies that are in force for the pod ask of a node."""
+    labels = pod["metadata"]["labels"]
+    in_force = [
+        each["spec"]["requirements"]
+        for each in policies
+        if "requirements" in each["spec"]
+        and {
+            "roles": labels.get(names.ROLE) == "worker",
+            "podSelector": labels.get("stage") == "prod",
+        }.get(next(iter(each["spec"].get("match", {})), ""), True)
+        and not ("exclude" in each["spec"] and labels.get("stage") == "debug")
+        and "rollout" not in each["spec"]
+    ]
+    # A policy that requires None of a class may stand before one that requires more of it.
+    capacity = [wish for placement in in_force for wish in placement.get("capacity", [])]
+    waived = {wish["class"] for wish in capacity if wish["mode"] == "None"}
+    for wish in capacity:
+        if wish["class"] not in waived and wish["mode"] in ("Constrain", "Prevent"):
+            inside = wish["mode"] == "Constrain"
+            yield lambda node, w=wish, i=inside: classes(w["class"], node) is i  # type: ignore[misc]
+    for placement in in_force:
+        asked = {
+            "nodeSelector": placement.get("nodeSelector", {}),
+            "affinity": placement.get("affinity", {}),
+        }
+        yield lambda node, spec=asked: scheduler.labels_admit({"spec": spec}, node)  # type: ignore[misc]
+
+
+@lawful
+@given(st.data(), policy_lists(REQUIREMENTS), st.booleans(), st.booleans(), st.booleans())
+def test_law_10_no_author_gets_round_a_requirement_about_nodes(
+    data: st.DataObject, policies: list[Json], kueue: bool, known: bool, systems: bool
+) -> None:
+    """Whatever he writes, annotation included, whoever makes the pod, and with or without nodes.
+
+    systems: zone is the label of operating systems, which the pod's os speaks of too.
+    """
+    the_node: Json = data.draw(nodes())
+    name = the_node["metadata"]["name"]
+    pod, user = written(data.draw, name)
+    world, classes = WORLD_NODES, list(CLASSES)
+    if systems:
+        told = json.dumps([pod, policies, classes, the_node])
+        told = re.sub('"zone"', f'"{names.OS_LABEL}"', told)
+        pod, policies, classes, the_node = json.loads(told)
+        world = SYSTEM_NODES
+    node = Node(name, the_node["metadata"]["labels"], ()) if known else None
+    cluster = Cluster(node=(lambda _: node) if known else None)
+    decision = decided(pod, policy_set(policies, classes), cluster, kueue=kueue, user=user)
+    event(f"{user} {decision.result}")
+    assume(decision.allowed)
+    after = patched(pod, decision)
+    wanted = list(required_of(pod, policies, in_class_of(classes)))
+    if "nodeName" in pod["spec"]:
+        about_nodes = [each for each in wanted if not all(map(each, world))]
+        assert known or not about_nodes
+        assert all(each(the_node) for each in about_nodes)
+        return
+    for each in wanted:
+        for other in world:
+            assert each(other) or not scheduler.labels_admit(after, other), other
 
 
 def lost(pod: Json) -> Json:

@@ -42,15 +42,20 @@ def policy_set(policies: Iterable[Json], classes: Iterable[Json] = CLASSES) -> P
 
 
 def decided(
-    pod: Json, policies: PolicySet, cluster: Cluster = CLUSTER, *, kueue: bool = False
+    pod: Json,
+    policies: PolicySet,
+    cluster: Cluster = CLUSTER,
+    *,
+    kueue: bool = False,
+    user: str = "somebody",
 ) -> Decision:
-    """The decision for the pod in namespace ml-team, at NOW.
+    """The decision for the pod of a user in namespace ml-team, at NOW.
 
     kueue: its flavors go before overrides.
     """
     labels = {"tier": "batch"} | ({names.KUEUE: names.KUEUE_KEEP} if kueue else {})
     now = datetime.fromisoformat(NOW)
-    return decide(Arrival(pod, "ml-team", labels, "somebody", now), policies, cluster)
+    return decide(Arrival(pod, "ml-team", labels, user, now), policies, cluster)
 
 
 def patched(pod: Json, decision: Decision) -> Json:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.laws.strategies import REQUIRED, document
 from tests.laws.world import decided, patched, policy_set
 from tests.wording import Wording, mentions
@@ -34,25 +36,33 @@ def policy(**spec: Any) -> Json:
     return document("PlacementPolicy", "p", spec)
 
 
-def test_a_requirement_never_changes_a_key_of_a_pod_that_was_lost_before(
-    wording: Wording,
-) -> None:
-    """It would let the pod onto nodes that its own selector excluded."""
+def test_a_required_key_of_another_value_rejects_a_pod_that_was_lost_before() -> None:
+    """It is neither changed, which would widen the pod, nor kept."""
     lost = pod(one_of(pool="b"), pool="a")
     decision = decided(lost, policy_set([policy(requirements={"nodeSelector": {"pool": "b"}})]))
-    assert decision.allowed
-    assert patched(lost, decision)["spec"]["nodeSelector"] == {"pool": "a"}
-    (warning,) = decision.warnings
-    mentions(warning, "nodeSelector, affinity: ", "no node")
-    wording(warning)
-    (entry,) = [each for each in decision.trace if each.policy]
-    assert entry.outcome == "kept"
-    mentions(entry.reason, "'a'", "no node")
-    wording(entry.reason)
+    assert not decision.allowed
+    mentions(decision.reason, "nodeSelector[pool]", "'b'", "'a'")
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"nodeSelector": {"zone": "b"}},
+        {"capacity": [{"class": "zone-b", "mode": "Constrain"}]},
+    ],
+)
+def test_an_override_does_not_set_a_pod_free_that_contradicts_itself(overrides: Json) -> None:
+    """It changes the word by which the pod contradicts itself: the requirement must hold then."""
+    zone_b = document("CapacityClass", "zone-b", {"nodes": [{"labels": {"zone": "b"}}]})
+    spec = {"overrides": overrides, "requirements": {"nodeSelector": {"pool": "a"}}}
+    compiled = policy_set([policy(**spec)], [zone_b])
+    decision = decided(pod(one_of(zone="b"), zone="a", pool="b"), compiled)
+    assert not decision.allowed
+    mentions(decision.reason, "nodeSelector[pool]", "'a'", "'b'")
 
 
 def test_what_a_pod_is_rejected_for_is_told_once() -> None:
-    """And it is not said to be kept, as a pod is that no node could have run."""
+    """By the requirement that rejects it."""
     compiled = policy_set([policy(requirements={"nodeSelector": {"pool": "b"}})])
     decision = decided(pod(pool="a"), compiled)
     (entry,) = decision.trace

@@ -93,14 +93,19 @@ def weigh(
         return Weighed("left-alone", own, seen.keeps, aside=aside)
     if excess := pod_size.excess(own):
         return Weighed("rejected", own, _reason([excess]), aside=aside)
-    positions = operating_system.same_system(matched, policies.systems, own)
+    # Of these policies only the requirements apply: no author can write those away.
+    requiring = matched
+    if not seen.keeps:
+        requiring = operating_system.other_system(matched, policies.systems, own)
+    positions = tuple(
+        [at for at in matched if at not in requiring or policies.policies[at].requires]
+    )
     if matched and not positions:
         return Weighed("left-alone", own, _OTHER_SYSTEM, aside=aside)
     namespace = arrival.namespace
     enforced = tuple([at for at in positions if policies.policies[at].enforced_in(namespace)])
     flavor = flavor_of(own, pod.scheduling_gates(arrival.pod), arrival.namespace_labels)
-    only = bool(seen.keeps)
-    bundle = policies.bundle(enforced, flavor, requirements_only=only)
+    bundle = policies.bundle(enforced, flavor, requiring)
     try:
         requests = _requests(own, policies)
     except capacity_request.InvalidRequest as error:
@@ -111,12 +116,12 @@ def weigh(
         cluster.default_toleration_seconds,
         flavor,
         node=_node(own, cluster),
-        kept=only,
+        kept=bool(seen.keeps),
     )
     merged = merge(bundle, own, requests, around)
     audited = None
     if audit and len(positions) > len(enforced):
-        every = policies.bundle(positions, flavor, requirements_only=only)
+        every = policies.bundle(positions, flavor, requiring)
         if_enforced = merge(every, own, requests, around)
         audited = _audited(arrival, own, policies, positions, merged, if_enforced)
     rejections = merged.rejections

@@ -191,13 +191,17 @@ def _judgements(members: Sequence[Wanted], required: Sequence[Wanted]) -> dict[s
             key, value = text(wish.key), text(str(wish.value))
             found[f"asked{number}"] = _with(own, cel.entry(wish.key, wish.value))
             left = _possible(var("own_required"), terms, var(f"asked{number}"))
-            found[f"judged{number}"] = f"({key} in {own} ? {own}[{key}] == {value} : {left})"
+            lost = f"!{var('own_possible')}"
+            found[f"judged{number}"] = (
+                f"({key} in {own} ? {own}[{key}] == {value} : {lost} || {left})"
+            )
         elif isinstance(wish, RequiredWish):
             condition = cel.data(wish.terms)
             both = satisfiable(narrowed(terms, condition), own)
             alone = satisfiable(condition, own)
             found[f"judged{number}"] = (
-                f"(!{var('few')} || ({var('own_required')} ? {both} : {alone}))"
+                f"(!{var('few')} || !{var('own_possible')} || "
+                f"({var('own_required')} ? {both} : {alone}))"
             )
     return found
 
@@ -219,8 +223,7 @@ def _checks(members: Sequence[Wanted], required: Sequence[Wanted]) -> Iterator[C
         reason = "leaves no node beside what the pod says"
         if isinstance(wish, MemberWish):
             reason = f"must be {text(str(wish.value))}; the pod says otherwise"
-        asked = f"{cel.policy(one.at)} && {var('own_possible')}"
-        yield Check(f"!({asked}) || {var(f'judged{number}')}", message(wish, reason))
+        yield Check(f"!{cel.policy(one.at)} || {var(f'judged{number}')}", message(wish, reason))
         yield Check(f"!({cel.policy(one.at)} && {var('bound')})", message(wish, UNCHECKED))
     yield Check(f"{var('bound')} || {var('few')}", _MANY)
     yield Check(

@@ -45,7 +45,8 @@ class Surroundings:
     node:                        the only node that the pod can be on, if there is one and it is
                                  known
     kept:                        the pod keeps its placement but for requirements: what its
-                                 annotation asks of classes is judged, and not given
+                                 annotation asks of classes is held against requirements on the same
+                                 class, and not given
     """
 
     classes: Mapping[str, CapacityClass] = field(default_factory=dict)
@@ -95,22 +96,24 @@ def _with_nodes(
 ) -> PodPlacement:
     """`plain` with the fields that choose a node."""
     asked = merge_capacity.settle(bundle, requests, around.classes, ledger)
+    if around.kept:
+        # Before anything is judged: what is not given must excuse nothing.
+        asked, requests = [], ()
     others = len(ledger.rejections)
     merge_verdict.judge(bundle, pod, asked, ledger)
     if around.kept or pod.node_name:
         merge_verdict.judge_node(bundle, pod, around.node, ledger)
-    if around.kept:
-        asked, requests = [], ()
     if pod.node_name:
         ledger.skip_node_fields(bundle, "nodeName is set: the pod is bound already")
         return plain
     nodes = merge_nodes.choose(bundle, pod, asked, [r.class_name for r in requests], ledger)
     if around.flavor is not None:
-        for path, what in kueue.overruled(around.flavor, bundle, nodes.selector):
-            ledger.warn_pod(path, "removed", what)
         if len(ledger.rejections) > others:
             look = "look at its flavor or admission checks"
             ledger.rejections.append(f"{around.flavor.by} has admitted the pod: {look}")
+        else:
+            for path, what in kueue.overruled(around.flavor, bundle, nodes.selector):
+                ledger.warn_pod(path, "removed", what)
     return plain._replace(
         node_selector=nodes.selector,
         required=nodes.required,

@@ -51,7 +51,7 @@ def choose(
     """
     selector = _freed(bundle, pod, ledger)
     base = Demand(
-        _with_hard(selector, bundle),
+        {**selector, **bundle.hard.selector} if bundle.hard.selector else selector,
         conjoined(pod.required, [bundle.hard.terms, *(a.condition for a in asked)]),
     )
     # A bundle can be met as it is (it was folded so): only the pod's own word can spoil that.
@@ -86,18 +86,6 @@ def choose(
         pod.required if result.terms == pod.required else result.terms,
         settled,
     )
-
-
-def _with_hard(selector: dict[str, str], bundle: Bundle) -> dict[str, str]:
-    """The selector with what overrides set and requirements fill in.
-
-    A requirement never changes a key. Where the pod says otherwise it was judged already, and is
-    here only if no node could run it anyway.
-    """
-    if not bundle.hard.selector:
-        return selector
-    own = {key: selector[key] for key in bundle.demanded.selector if key in selector}
-    return {**selector, **bundle.hard.selector, **own}
 
 
 def _freed(bundle: Bundle, pod: PodPlacement, ledger: Ledger) -> dict[str, str]:
@@ -206,12 +194,7 @@ def _note(wish: NodeWish, pod: PodPlacement, ledger: Ledger) -> None:
                 ledger.note(wish, "kept", "the pod says so itself")
             elif said is None:
                 ledger.note(wish, "set", quoted(wish.value))
-            elif wish.part == "requirements":
-                # Whoever is rejected for it has been told so.
-                if not ledger.rejections:
-                    what = f"the pod says {quoted(said)}, and no node can run it"
-                    ledger.note(wish, "kept", what)
-            else:
+            elif wish.part != "requirements":  # which has rejected the pod, and said so
                 ledger.note(wish, "set", f"{quoted(wish.value)} instead of {quoted(said)}")
         case RequiredWish():
             ledger.note(wish, "set", "set" if pod.required is None else "ANDed into every term")

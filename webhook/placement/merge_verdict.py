@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from webhook import names
 from webhook.placement import label_values, node_affinity
 from webhook.placement.bundle import Demand
 from webhook.placement.node_wishes import (
@@ -40,25 +41,33 @@ UNCHECKED: Final = "cannot be checked for a pod with nodeName; remove nodeName"
 def judge(bundle: Bundle, pod: PodPlacement, asked: Sequence[Settled], ledger: Ledger) -> None:
     """Reject a pod whose own word, as it came, contradicts a requirement.
 
-    A pod that contradicts itself is not judged: it was lost before.
+    A pod that contradicts itself was lost before: terms are added to what it says, and are not
+    judged. A nodeSelector key of another value is rejected all the same, for an override may change
+    the very word by which the pod contradicts itself.
     """
     wishes = [w for w in node_wishes(bundle) if w.part == "requirements"]
     if not wishes:
         return
     selector = pod.node_selector
+    if pod.operating_system:
+        # No scheduler reads spec.os, and a kubelet of another system refuses the pod.
+        selector = {names.OS_LABEL: pod.operating_system, **selector}
     own = conjoined(pod.required, [a.condition for a in asked])
-    if not node_affinity.satisfiable(own, selector):
-        return
+    possible = node_affinity.satisfiable(own, selector)
     for wish in wishes:
         if isinstance(wish, MemberWish):
             said = selector.get(wish.key)
             if said is not None and said != wish.value:
                 ledger.reject(wish, f"must be {quoted(wish.value)}; the pod says {quoted(said)}")
-            elif not node_affinity.satisfiable(own, {**selector, wish.key: wish.value}):
+            elif possible and not node_affinity.satisfiable(
+                own, {**selector, wish.key: wish.value}
+            ):
                 ledger.reject(
                     wish, f"must be {quoted(wish.value)}; {_own_word(pod, asked, [wish.key])}"
                 )
-        elif not node_affinity.satisfiable(conjoined(own, [condition_of(wish)]), selector):
+        elif possible and not node_affinity.satisfiable(
+            conjoined(own, [condition_of(wish)]), selector
+        ):
             ledger.reject(wish, f"leaves no node; {_own_word(pod, asked, keys_of(wish))}")
 
 
@@ -133,6 +142,8 @@ def judge_result(
 def _own_word(pod: PodPlacement, asked: Sequence[Settled], keys: Collection[str]) -> str:
     """What the pod says of the label keys, for a message; the first few words are enough."""
     words = [f"nodeSelector {k}={quoted(v)}" for k, v in pod.node_selector.items() if k in keys]
+    if pod.operating_system and names.OS_LABEL in keys:
+        words.append(f"os.name {quoted(pod.operating_system)}")
     requirements = (r for term in pod.required or () for r in term.get("matchExpressions") or ())
     for r in requirements:
         if len(words) >= _WORDS:

@@ -1,7 +1,8 @@
 """Which operating system a policy's nodes run, and for which one a pod is bound.
 
-A policy that sends pods to Linux nodes has no business with a Windows pod, and the other way round:
-it takes no part. Source: the label kubernetes.io/os, and v1.PodOS.
+The defaults and overrides of a policy for Linux nodes are not meant for a Windows pod, and the other
+way round: they take no part. Requirements hold whatever the pod says. Source: the label
+kubernetes.io/os, and v1.PodOS.
 """
 
 from __future__ import annotations
@@ -62,18 +63,18 @@ def _of_term(term: Term) -> str | None:
     return None
 
 
-def same_system(
+def other_system(
     matched: tuple[int, ...], systems: Mapping[int, tuple[int, str]], pod: PodPlacement
 ) -> tuple[int, ...]:
-    """Of the matched policies, by position, those whose nodes run the pod's operating system.
+    """Of the matched policies, by position, those whose nodes run another system than the pod's.
 
     `systems` has what `of_wishes` says of each policy that names one. If the pod names none, the
     policy that comes first in the fold decides for all.
     """
     named = [(systems[at], at) for at in matched if at in systems]
     if not named:
-        return matched
+        return ()
     wanted = of_pod(pod)
     if wanted is None:
         (_, wanted), _ = min(named, key=lambda item: (item[0][0], item[1]))
-    return tuple([at for at in matched if at not in systems or systems[at][1] == wanted])
+    return tuple([at for at in matched if at in systems and systems[at][1] != wanted])

@@ -11,7 +11,7 @@ import orjson
 
 from webhook.placement import kueue
 from webhook.placement.fold import fold
-from webhook.placement.wishes import PARTS, CapacityWish
+from webhook.placement.wishes import CapacityWish
 from webhook.policy import compile as compiling
 from webhook.policy import conditions, operating_system
 from webhook.policy.exceptions import Exceptions
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from webhook.placement.bundle import Bundle
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.kueue import Flavor
-    from webhook.placement.wishes import MemberWish, Part, Wish
+    from webhook.placement.wishes import MemberWish, Wish
     from webhook.policy.exception_model import PlacementException
     from webhook.policy.model import PlacementPolicy, PolicyDocument
     from webhook.policy.subject import Subject
@@ -130,7 +130,7 @@ class PolicySet:
             *(policy.tested_labels for policy in self.policies)
         )
         self._index = Index([p.spec.match or Match() for p in ordered])
-        self._bundles: dict[tuple[tuple[int, ...], bool], Bundle] = {}
+        self._bundles: dict[tuple[tuple[int, ...], tuple[int, ...]], Bundle] = {}
 
     def with_exceptions_of(self, other: PolicySet) -> PolicySet:
         """This set with the other's exceptions in place of its own; the hash stays as it is."""
@@ -154,33 +154,38 @@ class PolicySet:
         self,
         positions: tuple[int, ...],
         flavor: Flavor | None = None,
-        *,
-        requirements_only: bool = False,
+        requiring: tuple[int, ...] = (),
     ) -> Bundle:
-        """The bundle of the policies at these positions, or of their requirements alone.
+        """The bundle of the policies at these positions.
 
-        `flavor` is what Kueue put into the pod. Where that goes before overrides, what cannot
+        Those that are `requiring` too give their requirements and nothing else. `flavor` is what Kueue put into the pod. Where that goes before overrides, what cannot
         stand beside it is not in the bundle.
         """
-        parts: Sequence[Part] = ("requirements",) if requirements_only else PARTS
-        key = (positions, requirements_only)
+        key = (positions, requiring)
         bundle = self._bundles.get(key)
         if bundle is None:
-            bundle = self._folded(positions, parts)
+            bundle = self._folded(positions, requiring)
             if len(self._bundles) >= _REMEMBERED_BUNDLES:
                 self._bundles.clear()
             self._bundles[key] = bundle
         if flavor is not None and flavor.kept and kueue.contradicted(flavor, bundle):
             # A pod's author chooses its selector: such a bundle is not remembered.
-            return self._folded(positions, parts, kueue.wishes(flavor))
+            return self._folded(positions, requiring, kueue.wishes(flavor))
         return bundle
 
     def _folded(
-        self, positions: tuple[int, ...], parts: Sequence[Part], ahead: Sequence[MemberWish] = ()
+        self,
+        positions: tuple[int, ...],
+        requiring: tuple[int, ...],
+        ahead: Sequence[MemberWish] = (),
     ) -> Bundle:
-        policies = [self.policies[at] for at in positions]
-        wishes = [wish for each in policies for wish in each.wishes if wish.part in parts]
-        return fold([each.name for each in policies], wishes, ahead)
+        wishes = [
+            wish
+            for at in positions
+            for wish in self.policies[at].wishes
+            if wish.part == "requirements" or at not in requiring
+        ]
+        return fold([self.policies[at].name for at in positions], wishes, ahead)
 
 
 class Compiler:

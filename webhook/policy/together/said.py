@@ -92,7 +92,10 @@ class Policy:
 
     def apart(self, other: Policy) -> bool:
         """Whether it is certain that no pod is given wishes of both."""
-        if self.system and other.system and self.system[1] != other.system[1]:
+        systems = {each.system[1] for each in (self, other) if each.system}
+        if len(systems) > 1 and not (
+            self.of_parts("requirements") or other.of_parts("requirements")
+        ):
             return True
         return (
             self.match.apart(other.match)
