@@ -134,13 +134,18 @@ def weigh(
     return Weighed(result, merged.placement, "", bundle, merged, audited, aside)
 
 
+def merged_if_held(seen: Seen, policies: PolicySet, cluster: Cluster) -> Merged | None:
+    """What requirements would make of a DaemonSet's pod that is left alone; None for others."""
+    if seen.held or seen.keeps != OF_DAEMON_SET:
+        return None
+    held = seen._replace(held=True)
+    return weigh(held, part_in(held, policies), policies, cluster, audit=False).merged
+
+
 def rejections_if_held(seen: Seen, policies: PolicySet, cluster: Cluster) -> Sequence[str]:
     """Why requirements would reject a DaemonSet's pod that is left alone; nothing for others."""
-    if seen.held or seen.keeps != OF_DAEMON_SET:
-        return ()
-    held = seen._replace(held=True)
-    weighed = weigh(held, part_in(held, policies), policies, cluster, audit=False)
-    return weighed.merged.rejections if weighed.merged else ()
+    merged = merged_if_held(seen, policies, cluster)
+    return merged.rejections if merged else ()
 
 
 def _node(own: PodPlacement, cluster: Cluster) -> Node | None:

@@ -68,7 +68,11 @@ def _conditions(match: Match) -> Iterator[str]:
             some.format(amounts.format(part), asked, _SOME) for part in ("requests", "limits")
         )
         containers = "[object.spec.containers, object.spec.?initContainers.orValue([])].flatten()"
-        yield f"{containers}.exists(c, {held})"
+        pod = " || ".join(
+            some.format(f"object.spec.?resources.?{part}.orValue({{}})", asked, _SOME)
+            for part in ("requests", "limits")
+        )
+        yield f"({containers}.exists(c, {held}) || {pod})"
     if match.volumes:
         has = " || ".join(f"has(v.{source})" for source in match.volumes)
         yield f"object.spec.?volumes.orValue([]).exists(v, {has})"

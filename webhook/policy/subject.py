@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 # Some digit but 0 before any exponent or unit (the grammar of resource.Quantity).
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A pod of a run. `resources` are those that some container requests more than none of."""
+    """A pod of a run. `resources` are those of which it, or a container, requests more than none."""
 
     namespace: str
     namespace_labels: Mapping[str, str]
@@ -29,19 +30,19 @@ class Subject:
 
 
 def resources(spec: JsonObject) -> frozenset[str]:
-    """The resources that containers of a v1.PodSpec request; a limit alone requests as much.
+    """The resources that a v1.PodSpec or its containers request; a limit alone requests as much.
 
-    Source: the API server's defaulting of requests from limits, k8s.io/kubernetes/pkg/apis/core/v1.
+    Claims of dynamic resource allocation are not among them. Source: the API server's defaulting of requests from limits, k8s.io/kubernetes/pkg/apis/core/v1.
     """
     found: set[str] = set()
-    for containers in ("initContainers", "containers"):
-        for container in _objects(spec.get(containers)):
-            asked = container.get("resources")
-            if isinstance(asked, dict):
-                for part in ("limits", "requests"):
-                    amounts = asked.get(part)
-                    if isinstance(amounts, dict):
-                        found.update(name for name, amount in amounts.items() if _some(amount))
+    lists = (_objects(spec.get(containers)) for containers in ("initContainers", "containers"))
+    for holder in (spec, *chain.from_iterable(lists)):
+        asked = holder.get("resources")
+        if isinstance(asked, dict):
+            for part in ("limits", "requests"):
+                amounts = asked.get(part)
+                if isinstance(amounts, dict):
+                    found.update(name for name, amount in amounts.items() if _some(amount))
     return frozenset(found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,6 +11,9 @@ from tests.installation.doctor.seen_things import deployment, seen
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.installation.doctor.agents import agents
+from webhook.installation.doctor.diagnose import diagnose
+from webhook.installation.doctor.seen import Read
+from webhook.placement.nodes import CORDON, Node
 
 Json = dict[str, Any]
 POLICIES = {
@@ -31,13 +35,16 @@ def daemon_set(labels: Json | None = None, **spec: Any) -> Json:
     return {"metadata": {"namespace": "gpu", "name": "agent"}, "spec": {"template": template}}
 
 
-def found(*sets: Json, policies: dict[str, bytes] | None = POLICIES) -> list[str]:
+def found(
+    *sets: Json, policies: dict[str, bytes] | None = POLICIES, nodes: Sequence[Node] = ()
+) -> list[str]:
     """What is said of these DaemonSets."""
     there = seen(
         daemon_sets=sets,
         namespaces={"gpu": {names.PLACE: names.PLACE_ALL}},
         deployments={names.WEBHOOK: deployment(names.WEBHOOK, 2)},
         policies=policies,
+        nodes=nodes,
     )
     return [f"{each.what}\n{each.cure}" for each in agents(there)]
 
@@ -52,6 +59,28 @@ def test_pods_that_no_requirement_is_held_against_are_told_of(wording: Wording) 
     # Policies that are not known, or wrong, are another check's.
     assert found(daemon_set(**ARM), policies=None) == []
     assert found(daemon_set(**ARM), policies={"p.yaml": b"nonsense"}) == []
+
+
+def test_a_daemon_set_is_judged_by_the_nodes_that_it_runs_on(wording: Wording) -> None:
+    """One that says nothing runs everywhere: also where a requirement would not let it."""
+    nodes = [
+        Node("arm-0", {"kubernetes.io/arch": "arm64"}, [CORDON]),
+        Node("arm-1", {"kubernetes.io/arch": "arm64", "pool": "b"}, []),
+        Node("amd-0", {"kubernetes.io/arch": "amd64"}, []),
+        Node("gpu-0", {"kubernetes.io/arch": "arm64"}, [{"key": "gpu", "effect": "NoSchedule"}]),
+    ]
+    (said,) = found(daemon_set(), nodes=nodes)
+    mentions(said, "gpu/agent", "2 of its 3 nodes", "arm-0", "kubernetes.io/arch=amd64")
+    wording(said)
+    assert found(daemon_set(nodeSelector={"kubernetes.io/arch": "amd64"}), nodes=nodes) == []
+    assert found(daemon_set({names.RUN: "r"}), nodes=nodes) == []
+
+
+def test_without_the_nodes_it_is_not_known() -> None:
+    """Whether a DaemonSet runs where a requirement would not let it."""
+    there = seen(unread={Read.NODES: "forbidden"})
+    (outcome,) = [each for each in diagnose(there) if each.name == "agents"]
+    assert outcome.unread == (Read.NODES,)
 
 
 @pytest.mark.parametrize(

@@ -6,18 +6,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.admission.arrival import Arrival, Cluster
-from webhook.admission.engine import rejections_if_held, see
+from webhook.admission.engine import merged_if_held, see
 from webhook.errors import InvalidDocuments, InvalidPod
 from webhook.installation.doctor.findings import Finding, warning
+from webhook.placement.nodes import admits, obstacle
 from webhook.policy.load import load
 from webhook.policy.objects import load_objects
 from webhook.workloads.core_kinds import daemon_set
 from webhook.workloads.object import Object
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.installation.doctor.seen import Seen
+    from webhook.placement.nodes import Node
+    from webhook.placement.pod import PodPlacement
+    from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
 
     Json = Mapping[str, Any]
@@ -29,6 +33,19 @@ _DRIVERS: Final = {
     "/var/lib/cni": "network",
     "/var/lib/kubelet/plugins": "storage",
 }
+# What its controller lets its pods tolerate (package daemon/util, AddOrUpdateDaemonPodTolerations).
+_TOLERATED: Final[tuple[JsonObject, ...]] = tuple(
+    {"key": f"node.kubernetes.io/{condition}", "operator": "Exists"}
+    for condition in (
+        "not-ready",
+        "unreachable",
+        "disk-pressure",
+        "memory-pressure",
+        "pid-pressure",
+        "unschedulable",
+        "network-unavailable",
+    )
+)
 _UNMARK: Final = f"kubectl label namespace {{}} {names.PLACE}-"
 
 
@@ -44,7 +61,7 @@ def agents(seen: Seen) -> Iterator[Finding]:
                 "its pods wait for the webhook, which may need that driver itself",
                 _UNMARK.format(namespace),
             )
-        for reason in _rejections(seen, each, policies) if policies else ():
+        for reason in _unmet(seen, each, policies) if policies else ():
             yield warning(
                 f"DaemonSet {title} is left alone, for only its namespace marks it, though a "
                 f"requirement is not met: {reason}",
@@ -61,7 +78,8 @@ def _policies(seen: Seen) -> PolicySet | None:
         return None
 
 
-def _rejections(seen: Seen, found: Json, policies: PolicySet) -> Iterator[str]:
+def _unmet(seen: Seen, found: Json, policies: PolicySet) -> Iterator[str]:
+    """Why requirements would reject its pods, or else on how many of its nodes they do not hold."""
     namespace = found["metadata"]["namespace"]
     whole = {"apiVersion": "apps/v1", "kind": "DaemonSet", **found}
     for template in daemon_set(Object("the cluster", whole)):
@@ -71,8 +89,20 @@ def _rejections(seen: Seen, found: Json, policies: PolicySet) -> Iterator[str]:
             pod = see(Arrival(template.pod(0), namespace, labels, user, seen.now))
         except InvalidPod:
             continue  # the API server makes none of it either
-        if pod is not None:
-            yield from rejections_if_held(pod, policies, Cluster())
+        merged = pod and merged_if_held(pod, policies, Cluster())
+        if pod and merged:
+            yield from merged.rejections or _on_nodes(pod.own, merged.placement, seen.nodes)
+
+
+def _on_nodes(own: PodPlacement, held: PodPlacement, nodes: Sequence[Node]) -> Iterator[str]:
+    """On how many nodes its pods run that they would not run on if requirements held."""
+    own = own._replace(tolerations=[*own.tolerations, *_TOLERATED])
+    held = held._replace(tolerations=own.tolerations)
+    there = [node for node in nodes if admits(own, node)]
+    unmet = [(node, why) for node in there if (why := obstacle(held, node)) is not None]
+    if unmet:
+        node, why = unmet[0]
+        yield f"on {len(unmet)} of its {len(there)} nodes, such as {node.name} ({why})"
 
 
 def _driver(found: Json) -> str:

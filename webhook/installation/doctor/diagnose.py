@@ -63,7 +63,7 @@ CHECKS: Final = (
     Check(
         "agents",
         agents.agents,
-        (Read.DEPLOYMENTS, Read.NAMESPACES, Read.DAEMON_SETS, Read.POLICIES),
+        (Read.DEPLOYMENTS, Read.NAMESPACES, Read.DAEMON_SETS, Read.NODES, Read.POLICIES),
     ),
     Check("versions", programs.versions, (Read.DEPLOYMENTS,)),
     Check("definition of Runs", programs.definition, (Read.DEFINITION,)),

@@ -38,9 +38,11 @@ from webhook.installation.policy_plan import is_read
 from webhook.installation.probe import probe, probe_policy
 from webhook.installation.with_nodes import NODES, with_nodes
 from webhook.kube.named import data_of
+from webhook.kube.node_view import PATH as NODES_PATH
 from webhook.kube.one_namespace import read_namespace
 from webhook.kube.policy_objects import read_objects
 from webhook.kube.replicas import NoReplica, read_by_replica
+from webhook.placement.nodes import read as read_node
 from webhook.validating import POLICIES
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from webhook.kube.client import Client
+    from webhook.placement.nodes import Node
 
     Json = dict[str, Any]
 
@@ -82,6 +85,7 @@ class Reader:
         )
         deployments = await self._deployments()
         known = await self._namespaces(namespaces)
+        daemon_sets = await self._daemon_sets(known)
         unplaced = await self._tried(
             Read.PODS_OF_RUNS,
             find_unplaced(self._client, configuration, known, everywhere=not namespaces),
@@ -104,7 +108,8 @@ class Reader:
             silences=await self._silences(deployments),
             leader=await self._leader(now),
             namespaces=known,
-            daemon_sets=await self._daemon_sets(known),
+            daemon_sets=daemon_sets,
+            nodes=await self._nodes() if daemon_sets else (),
             unplaced=unplaced or (),
             policies=await self._policies(deployments),
             left_files=await self._left_files(deployments),
@@ -214,6 +219,10 @@ class Reader:
                 Read.DAEMON_SETS, f"/apis/apps/v1/namespaces/{name}/daemonsets"
             )
         ]
+
+    async def _nodes(self) -> list[Node]:
+        found = await self._tried(Read.NODES, self._client.list(NODES_PATH, read_node))
+        return found.items if found else []
 
     async def _policies(self, deployments: Mapping[str, Json]) -> dict[str, bytes] | None:
         """The documents where the webhook has them from."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from webhook.installation.probe import Probe
+    from webhook.placement.nodes import Node
 
     Json = Mapping[str, Any]
 
@@ -36,6 +37,7 @@ class Read(StrEnum):
     LEASE = "the Lease"
     NAMESPACES = "namespaces"
     DAEMON_SETS = "DaemonSets in namespaces that are placed as a whole"
+    NODES = "the cluster's nodes"
     POLICIES = "the policies"
     LEFT_FILES = "the ConfigMap of before"
     JUDGED = "whether policies are judged"
@@ -93,6 +95,7 @@ class Seen:
     silences: seconds since a replica heard of a resource, by the replica's name and the resource.
     leader: who leads the controllers; empty if nobody does.
     namespaces: labels by name. daemon_sets: those in namespaces that are placed as a whole.
+    nodes: the cluster's, if there is such a DaemonSet.
     unplaced: pods of runs without a stamp, finished ones left out.
     policies: the ConfigMap's files; or the cluster's objects, by resource and name, if the webhook
     has its policies from there.
@@ -118,6 +121,7 @@ class Seen:
     leader: str = ""
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     daemon_sets: Sequence[Json] = ()
+    nodes: Sequence[Node] = ()
     unplaced: Sequence[Unplaced] = ()
     policies: Mapping[str, bytes] | None = None
     left_files: Mapping[str, bytes] = field(default_factory=dict)
