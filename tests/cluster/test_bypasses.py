@@ -69,6 +69,19 @@ spec:
 ---
 apiVersion: fairlead.dev/v1alpha1
 kind: PlacementPolicy
+metadata: {name: linux-pool}
+spec:
+  match: {namespaceSelector: {matchLabels: {system: linux}}}
+  overrides: {nodeSelector: {kubernetes.io/os: linux}}
+  requirements: {nodeSelector: {kubernetes.io/arch: amd64}, labels: {team: ml}}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: CapacityClass
+metadata: {name: not-spot}
+spec: {complementOf: spot}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
 metadata: {name: loosely-off-spot}
 spec:
   match: {namespaceSelector: {matchLabels: {test: overrides}}}
@@ -240,6 +253,55 @@ def test_a_daemon_set(new_namespace: NewNamespace) -> None:
         (term,) = required_terms(seen)
         assert term == [OFF_SPOT]
         assert named_node(seen)
+
+
+def test_a_daemon_set_whose_annotation_contradicts_itself(new_namespace: NewNamespace) -> None:
+    """What its pods ask for is not given, and so excuses nothing."""
+    strict = room_of_author(new_namespace, strict="yes")
+    elsewhere = template(nodeSelector={"kubernetes.io/arch": "arm64"})
+    elsewhere["metadata"]["annotations"] = {names.CAPACITY: "spot=Prevent,not-spot=Prevent"}
+    # The controller makes pods for nodes that the template admits, and no others.
+    node = {"kubernetes.io/arch": "arm64", "kubernetes.io/hostname": "arm-0"}
+    metadata = {"name": "arm-0", "labels": node}
+    strict.plane.api.create(
+        "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
+    )
+    try:
+        assert create(strict, workload("DaemonSet", "evil", elsewhere)).returncode == 0
+
+        def is_told() -> bool:
+            described = strict.kubectl("describe", "daemonset", "evil", *AUTHOR)
+            return "policy amd64-only: requirements.nodeSelector" in described
+
+        eventually("its pods are refused, and the reason is told", is_told)
+        assert strict.pods() == []
+    finally:
+        strict.plane.api.delete("/api/v1/nodes/arm-0")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"nodeSelector": {"kubernetes.io/os": "windows", "kubernetes.io/arch": "arm64"}},
+        {"os": {"name": "windows"}, "nodeSelector": {"kubernetes.io/arch": "arm64"}},
+    ],
+)
+def test_another_operating_system(new_namespace: NewNamespace, spec: Json) -> None:
+    """It takes a policy's defaults and overrides away, and no requirement."""
+    room = room_of_author(new_namespace, system="linux")
+    done = create(room, pod("windows", **spec))
+    mentions(done.stderr, "policy linux-pool", "requirements.nodeSelector[kubernetes.io/arch]")
+
+
+def test_a_required_label_changed_later(new_namespace: NewNamespace) -> None:
+    """What requires a label holds at creation; Kubernetes lets its author change it afterwards."""
+    room = room_of_author(new_namespace, system="linux")
+    mentions(
+        create(room, pod("other", labels={names.RUN: "r", "team": "x"})).stderr, "labels[team]"
+    )
+    assert created(room, pod("ours"))["metadata"]["labels"]["team"] == "ml"
+    room.kubectl("label", "pod", "ours", "team=x", "--overwrite", *AUTHOR)
+    assert room.get("pods", "ours")["metadata"]["labels"]["team"] == "x"
 
 
 def named_node(seen: Json) -> str:

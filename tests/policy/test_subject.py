@@ -16,11 +16,12 @@ def container(**parts: dict[str, object]) -> dict[str, object]:
 
 @pytest.mark.parametrize("amount", ["1", 1, "500m", "0.5", "1Gi", "1e3", ".5"])
 def test_a_resource_that_some_container_requests_counts(amount: object) -> None:
-    """An init container's too; and a limit alone requests as much."""
+    """An init container's and the pod's own too; and a limit alone requests as much."""
     gpu = {"nvidia.com/gpu": amount}
     for spec in (
         {"containers": [container(), container(requests=gpu)]},
         {"initContainers": [container(limits=gpu)]},
+        {"resources": {"limits": gpu}, "containers": [container()]},
     ):
         assert resources(spec) == {"nvidia.com/gpu"}
 
@@ -30,6 +31,13 @@ def test_a_request_of_nothing_is_none(amount: object) -> None:
     """A template's zero is no word for the resource."""
     if amount is not None:
         assert resources({"containers": [container(requests={"gpu": amount})]}) == set()
+
+
+def test_a_claim_of_a_device_is_no_resource() -> None:
+    """What it asks for is said in another object (dynamic resource allocation)."""
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
+    uses = {"name": "c", "resources": {"claims": [{"name": "gpu"}]}}
+    assert resources({"resourceClaims": claims, "containers": [uses]}) == set()
 
 
 def test_a_volume_is_of_the_type_of_its_other_member() -> None:
@@ -52,6 +60,10 @@ junk = st.recursive(
 @given(junk)
 def test_whatever_stands_there_is_read_without_an_error(value: object) -> None:
     """Containers and volumes are none of placement's business: only what is well formed counts."""
-    for holder in ({"containers": value, "volumes": value}, {"containers": [{"resources": value}]}):
+    for holder in (
+        {"containers": value, "volumes": value},
+        {"containers": [{"resources": value}]},
+        {"resources": value},
+    ):
         resources(holder)
         volumes(holder)

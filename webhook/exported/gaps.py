@@ -59,7 +59,7 @@ def _of_policy(policy: Enforced) -> Iterator[str]:
     system = operating_system.of_wishes(policy.wishes)
     if system is not None:
         yield (
-            f"policy {policy.name}: its nodes run {system[1]}, and whether it takes part goes by "
+            f"policy {policy.name}: its nodes run {system[1]}, and what of it applies goes by "
             "the operating system that the pod's selector or affinity names; match pods by "
             "podSelector or namespaces, and leave kubernetes.io/os out"
         )

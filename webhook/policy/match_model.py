@@ -128,7 +128,7 @@ class Match(Strict):
     resources: list[ResourceName] | None = Field(
         default=None,
         min_length=1,
-        description="Some container of the pod requests one of these resources.",
+        description="The pod, or a container of it, requests one of these resources.",
     )
     volumes: list[VolumeSource] | None = Field(
         default=None,
