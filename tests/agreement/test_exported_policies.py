@@ -303,8 +303,10 @@ def test_no_number_takes_a_pod_out_of_reach(control_plane: ControlPlane, namespa
     least, most = "0" * 40 + "5", str(2**63 - 1)
     words = [("Lt", most), ("Gt", str(2**63 - 2)), ("Gt", least), ("Lt", least), ("Gt", "7")]
     pods = [{**PROBE, "spec": _spec("a", operator, number)} for operator, number in words]
-    # Nobody's nodes: what such a pod says of them is not the policies' business.
-    nobodys = [{**PROBE, "spec": _spec("a", *word)} for word in (("Gt", most), ("Lt", "0"))]
+    # Nobody's nodes: such a pod is left as lost as it was, unless it names another pool.
+    nowhere = (("Gt", most), ("Lt", "0"))
+    pods += [{**PROBE, "spec": _spec("a", *word)} for word in nowhere]
+    nobodys = [{**PROBE, "spec": _spec("b", *word)} for word in nowhere]
     try:
         answers = dry_runs(control_plane, [*pods, *nobodys], lambda _: [namespace])
         found = [(answer.status, answer.body.get("message", "")) for (answer,) in answers]

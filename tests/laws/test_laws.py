@@ -251,6 +251,7 @@ REQUIREMENTS = ("defaults", "overrides", "requirements", "requirements")
 DAEMON_SET = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "controller": True}
 
 
+@st.composite
 def written(draw: st.DrawFn, name: str) -> tuple[Json, str]:
     """A pod as its author likes it, and the user: of a DaemonSet, with nodeName, or neither."""
     pod: Json = draw(pods())
@@ -314,7 +315,7 @@ def test_law_10_no_author_gets_round_a_requirement_about_nodes(
     """
     the_node: Json = data.draw(nodes())
     name = the_node["metadata"]["name"]
-    pod, user = written(data.draw, name)
+    pod, user = data.draw(written(name))
     world, classes = WORLD_NODES, list(CLASSES)
     if systems:
         told = json.dumps([pod, policies, classes, the_node])

@@ -8,7 +8,7 @@ import pytest
 
 from tests.laws.strategies import REQUIRED, document
 from tests.laws.world import decided, patched, policy_set
-from tests.wording import Wording, mentions
+from tests.wording import mentions
 from webhook import names
 
 Json = dict[str, Any]

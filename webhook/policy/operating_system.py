@@ -1,6 +1,6 @@
 """Which operating system a policy's nodes run, and for which one a pod is bound.
 
-The defaults and overrides of a policy for Linux nodes are not meant for a Windows pod, and the other
+Defaults and overrides of a policy for Linux nodes are not meant for a Windows pod, and the other
 way round: they take no part. Requirements hold whatever the pod says. Source: the label
 kubernetes.io/os, and v1.PodOS.
 """

@@ -158,8 +158,9 @@ class PolicySet:
     ) -> Bundle:
         """The bundle of the policies at these positions.
 
-        Those that are `requiring` too give their requirements and nothing else. `flavor` is what Kueue put into the pod. Where that goes before overrides, what cannot
-        stand beside it is not in the bundle.
+        Those that are `requiring` too give their requirements and nothing else. `flavor` is what
+        Kueue put into the pod. Where that goes before overrides, what cannot stand beside it is not
+        in the bundle.
         """
         key = (positions, requiring)
         bundle = self._bundles.get(key)

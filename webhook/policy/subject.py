@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A pod of a run. `resources` are those of which it, or a container, requests more than none."""
+    """A pod of a run. `resources` are those that it, or a container, requests more than none of."""
 
     namespace: str
     namespace_labels: Mapping[str, str]
@@ -32,7 +32,9 @@ class Subject:
 def resources(spec: JsonObject) -> frozenset[str]:
     """The resources that a v1.PodSpec or its containers request; a limit alone requests as much.
 
-    Claims of dynamic resource allocation are not among them. Source: the API server's defaulting of requests from limits, k8s.io/kubernetes/pkg/apis/core/v1.
+    Claims of dynamic resource allocation are not among them.
+
+    Source: the API server's defaulting of requests from limits, k8s.io/kubernetes/pkg/apis/core/v1.
     """
     found: set[str] = set()
     lists = (_objects(spec.get(containers)) for containers in ("initContainers", "containers"))

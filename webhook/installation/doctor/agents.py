@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from webhook.installation.doctor.seen import Seen
     from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement
-    from webhook.placement.shapes import JsonObject
+    from webhook.placement.shapes import Toleration
     from webhook.policy.policy_set import PolicySet
 
     Json = Mapping[str, Any]
@@ -34,7 +34,7 @@ _DRIVERS: Final = {
     "/var/lib/kubelet/plugins": "storage",
 }
 # What its controller lets its pods tolerate (package daemon/util, AddOrUpdateDaemonPodTolerations).
-_TOLERATED: Final[tuple[JsonObject, ...]] = tuple(
+_TOLERATED: Final[list[Toleration]] = [
     {"key": f"node.kubernetes.io/{condition}", "operator": "Exists"}
     for condition in (
         "not-ready",
@@ -45,7 +45,7 @@ _TOLERATED: Final[tuple[JsonObject, ...]] = tuple(
         "unschedulable",
         "network-unavailable",
     )
-)
+]
 _UNMARK: Final = f"kubectl label namespace {{}} {names.PLACE}-"
 
 
