@@ -288,14 +288,14 @@ def test_a_daemon_set_whose_annotation_contradicts_itself(new_namespace: NewName
 )
 def test_another_operating_system(new_namespace: NewNamespace, spec: Json) -> None:
     """It takes a policy's defaults and overrides away, and no requirement."""
-    room = room_of_author(new_namespace, system="linux")
+    room = room_of_author(new_namespace, test="none", system="linux")
     done = create(room, pod("windows", **spec))
     mentions(done.stderr, "policy linux-pool", "requirements.nodeSelector[kubernetes.io/arch]")
 
 
 def test_a_required_label_changed_later(new_namespace: NewNamespace) -> None:
     """What requires a label holds at creation; Kubernetes lets its author change it afterwards."""
-    room = room_of_author(new_namespace, system="linux")
+    room = room_of_author(new_namespace, test="none", system="linux")
     mentions(
         create(room, pod("other", labels={names.RUN: "r", "team": "x"})).stderr, "labels[team]"
     )
