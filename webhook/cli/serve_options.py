@@ -166,8 +166,9 @@ _OPTIONS: Final = (
         type=click.IntRange(min=1),
         default=1000,
         show_default=True,
-        help="With so many connections, the one that has waited longest makes room for the next, "
-        "those first that never had an answer. More than --max-in-flight; 60 KB of memory each.",
+        help="With so many connections, one makes room for the next: the one that has waited "
+        "longest at the stage with most above its share. More than --max-in-flight; 60 KB of "
+        "memory each.",
     ),
     click.option(
         "--poll-interval",

@@ -29,6 +29,8 @@ READ_BYTES: Final = 32 * 1024
 # the other way round. Handshakes are few at a time, so that each is over soon.
 _ACCEPTED: Final = 64
 _BEGUN: Final = 4
+# Without TLS it costs next to nothing to begin.
+_BEGUN_PLAIN: Final = 16
 # Without descriptors or memory for another connection, accepting is tried again so much later.
 _SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _PAUSE: Final = 0.1
@@ -162,10 +164,11 @@ class Doorway:
 
     async def _let_in(self) -> NoReturn:
         begun = 0
+        most = _BEGUN if self._tls else _BEGUN_PLAIN
         while True:
             # No name of ours holds the last one while the next is waited for.
             begun += self._begin(*await self._waiting.get())
-            if begun == _BEGUN:
+            if begun == most:
                 begun = 0
                 # As above.
                 await asyncio.sleep(0)
