@@ -22,16 +22,16 @@ from webhook.cli.controller import command
 from webhook.cli.keeping import Certificates
 from webhook.cli.policy_status import PolicyStatus
 from webhook.run.counting import RestartTerms
-from webhook.sandbox.ports import free_ports
 
 COMMAND = [sys.executable, "-c", "from webhook.cli import main; main()", "controller"]
 
 
 @pytest.fixture
-def kubeconfig(tmp_path: Path) -> Path:
-    """Of a cluster whose API server is not there."""
-    port = free_ports(["api"])["api"]
-    return write_kubeconfig(tmp_path, f"http://127.0.0.1:{port}")
+def kubeconfig(tmp_path: Path) -> Iterator[Path]:
+    """Of a cluster whose API server is not there: the port is taken, and nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield write_kubeconfig(tmp_path, f"http://127.0.0.1:{taken.getsockname()[1]}")
 
 
 @pytest.fixture
