@@ -15,7 +15,7 @@ pytest.register_assert_rewrite(
     *(f"tests.{folder.name}" for folder in Path(__file__).parent.iterdir() if folder.is_dir())
 )
 
-pytest_plugins = ["tests.tiers", "tests.wording", "tests.control_planes"]
+pytest_plugins = ["tests.eventually", "tests.tiers", "tests.wording", "tests.control_planes"]
 
 # Without it an example of over 0.2 s fails, and so do ten that took over a second to draw.
 settings.register_profile(
