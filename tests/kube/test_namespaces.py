@@ -142,13 +142,16 @@ def test_a_live_answer_serves_for_a_second(tmp_path: Path) -> None:
             def reads() -> int:
                 return sum(each.path.endswith("/research") for each in api.requests)
 
+            begin = time.monotonic()
             for _ in range(3):
                 assert await namespaces.live("research") == {"tier": "new"}
-            assert reads() == 1
+            # On a machine that stood still for a second, nothing is shown.
+            assert reads() == 1 or time.monotonic() - begin > 1
             assert namespaces.peek("research") == {"tier": "new"}
             await asyncio.sleep(1.2)  # longer than an answer serves
+            before = reads()
             await namespaces.live("research")
-            assert reads() == 2
+            assert reads() == before + 1
 
     asyncio.run(run())
 
