@@ -273,3 +273,19 @@ def test_an_answer_that_is_no_namespace_is_refused(tmp_path: Path) -> None:
                 await namespaces.labels("fresh")
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("code", [403, 404, 500])
+def test_an_answer_is_not_asked_for_twice(tmp_path: Path, code: int) -> None:
+    """A second try is for a connection that was dead, not for what the API server refuses."""
+
+    async def run() -> None:
+        async def live(_: Request, answer: Answer) -> None:
+            await answer.status(code, "Refused", "no")
+
+        async with watched(tmp_path, live, watch=False) as (api, namespaces):
+            with pytest.raises(NotSynced):
+                await namespaces.live("fresh")
+            assert len(api.requests) == 1
+
+    asyncio.run(run())
