@@ -72,7 +72,7 @@ def test_what_is_remembered_for_sharing_is_bounded(monkeypatch: Any) -> None:
         seen = keep.shared(node("a", **{f"key{at}": "x"}))
         assert seen.labels[f"key{at}"] == "x"
     tainted = [
-        keep.shared(node("a")._replace(taints=[{**TAINT, "key": key}])).taints
+        keep.shared(node("a")._replace(taints=[{"key": key, "effect": "NoSchedule"}])).taints
         for key in ("a", "a", "b", "c", "a")
     ]
     assert tainted[0] is tainted[1]

@@ -37,7 +37,8 @@ def _take(ports: range) -> int:
     with writing_cache():
         folder.mkdir(parents=True, exist_ok=True)
     start = secrets.randbelow(len(ports))
-    for port in (*ports[start:], *ports[:start]):
+    for number in range(len(ports)):
+        port = ports[(start + number) % len(ports)]
         # Once it is locked the file stays open: the kernel unlocks it when this process ends.
         with writing_cache():
             file = os.open(folder / str(port), os.O_CREAT | os.O_WRONLY, 0o600)
