@@ -8,24 +8,29 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.examples import examples
+from tests.examples import examples, fuzz_cases
 
 # So that an assert in a module that is no test says what it found, too.
 pytest.register_assert_rewrite(
     *(f"tests.{folder.name}" for folder in Path(__file__).parent.iterdir() if folder.is_dir())
 )
 
-pytest_plugins = ["tests.tiers", "tests.wording", "tests.control_planes"]
+pytest_plugins = ["tests.eventually", "tests.tiers", "tests.wording", "tests.control_planes"]
 
-# Without it an example of over 0.2 s fails, and so do ten that took over a second to draw.
-settings.register_profile(
-    "patient",
-    settings(),
-    deadline=None,
-    max_examples=examples(100),
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile("patient")
+
+def pytest_configure() -> None:
+    """Read how many random cases there are to be, and give drawing them time."""
+    fuzz_cases(1)
+    # Without it an example of over 0.2 s fails, and so do ten that took over a second to draw.
+    settings.register_profile(
+        "patient",
+        settings(),
+        deadline=None,
+        max_examples=examples(100),
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    settings.load_profile("patient")
+
 
 # A shell without job control starts background jobs with SIGINT ignored, and children inherit
 # that: programs that a test sends SIGINT to would never end.

@@ -1,12 +1,19 @@
-"""Waiting in tests: one function, and one budget, which grows with how slow the machine is."""
+"""Waiting in tests: one function, and one budget, which grows with how slow the machine is.
+
+A pytest plugin: a wait ends before the time-out of its test, which could not say what was waited
+for.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from typing import Any, Final, TypeVar, overload
+
+import pytest
 
 T = TypeVar("T")
 
@@ -17,6 +24,31 @@ PERIOD: Final = 0.02
 # Seconds that `_work` takes on an idle machine.
 _IDLE: Final = 0.012
 _MOST: Final = 8.0
+# Seconds before the time-out of a test at which its waits end.
+_RESERVE: Final = 10.0
+# When the waits of the test that runs have to end, by time.monotonic().
+_ends = float("inf")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Limit the waits of a test by its time-out."""
+    marker = item.get_closest_marker("timeout")
+    option = item.config.getoption("timeout", None) or item.config.getini("timeout")
+    timeout = float(marker.args[0] if marker and marker.args else option or 0)
+    with waits_end_after(timeout - _RESERVE if timeout else float("inf")):
+        return (yield)
+
+
+@contextmanager
+def waits_end_after(seconds: float) -> Generator[None]:
+    """End every wait within so many seconds from now, whatever its budget."""
+    global _ends
+    before, _ends = _ends, time.monotonic() + seconds
+    try:
+        yield
+    finally:
+        _ends = before
 
 
 def slowness() -> float:
@@ -37,7 +69,8 @@ def eventually(
     """Wait until `holds()` is true, and return its value.
 
     Fails with `what`, and what `explain()` returns, after `budget` seconds; on a machine that is
-    slow at that moment, after as many times the budget as it is slow.
+    slow at that moment, after as many times the budget as it is slow, but before the time-out of
+    the test.
     """
     begin = time.monotonic()
     while not (value := holds()):
@@ -75,8 +108,9 @@ async def _value(found: Any) -> Any:
 
 
 def _over(begin: float, budget: float) -> bool:
-    passed = time.monotonic() - begin
-    return passed > budget and passed > budget * slowness()
+    now = time.monotonic()
+    passed = now - begin
+    return now > _ends or (passed > budget and passed > budget * slowness())
 
 
 def _since(begin: float) -> int:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from typing import Final
 
+import pytest
+
 # What `many` is for each law.
 BASE: Final = 300
 # Under `few` a property tries this part of its `many`, but no fewer than FEWEST.
@@ -19,13 +21,23 @@ FEWEST: Final = 12
 def examples(many: int) -> int:
     """Return how many cases to try of a property that tries `many` in `make test-all`.
 
-    Raises ValueError if FAIRLEAD_EXAMPLES is neither few, many nor a number from 1 on.
+    Raises pytest.UsageError if FAIRLEAD_EXAMPLES is neither few, many nor a number from 1 on.
     """
     wanted = os.environ.get("FAIRLEAD_EXAMPLES", "few")
     if wanted == "many":
         return many
     if wanted == "few":
         return min(many, max(FEWEST, many // PART))
-    if not wanted.isdecimal() or int(wanted) == 0:
-        raise ValueError(f"FAIRLEAD_EXAMPLES={wanted}: want few, many, or a number from 1 on")
-    return max(1, many * int(wanted) // BASE)
+    return max(1, many * _number("FAIRLEAD_EXAMPLES", wanted, "few, many, or ") // BASE)
+
+
+def fuzz_cases(many: int) -> int:
+    """Return how many reviews fuzzing tries: FAIRLEAD_FUZZ_CASES, else as `examples`."""
+    wanted = os.environ.get("FAIRLEAD_FUZZ_CASES", "")
+    return _number("FAIRLEAD_FUZZ_CASES", wanted) if wanted else examples(many)
+
+
+def _number(variable: str, found: str, beside: str = "") -> int:
+    if not (found.isascii() and found.isdecimal() and 0 < int(found) <= 10**9):
+        raise pytest.UsageError(f"{variable}={found}: want {beside}a number from 1 to 1000000000")
+    return int(found)

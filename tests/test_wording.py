@@ -8,12 +8,14 @@ import pytest
 
 from tests.wording import (
     FOLDER,
+    Texts,
     Wording,
     defined_tests,
     line_with,
     mentions,
     module_of,
     read,
+    updated,
     write,
 )
 
@@ -29,7 +31,7 @@ def test_a_text_is_compared_with_the_golden_one(tmp_path: Path) -> None:
     file = tmp_path / "golden.yaml"
     write(file, {"test_it": ["one line", "two\nlines\n"]})
     assert read(file) == {"test_it": ["one line", "two\nlines\n"]}
-    wording = Wording(file, "test_it", None)
+    wording = Wording(file, "test_it")
     wording(f"{tmp_path} line", {tmp_path: "one"})
     with pytest.raises(AssertionError, match="compared"):
         wording.finish()
@@ -38,6 +40,15 @@ def test_a_text_is_compared_with_the_golden_one(tmp_path: Path) -> None:
     wording.finish()
     with pytest.raises(AssertionError, match="make golden"):
         wording("one text too many")
+
+
+def test_an_update_replaces_texts_of_tests_that_passed_alone() -> None:
+    """Of one that failed the later texts are not known; of one that did not run, none."""
+    old = {"test_a[1]": ["a1"], "test_a[2]": ["a2"], "test_b": ["b"], "test_gone": ["gone"]}
+    passed: Texts = {"test_a[1]": ["new"], "test_b": []}
+    kept = {"test_a[1]": ["new"], "test_a[2]": ["a2"]}
+    assert updated(old, passed, None) == {**kept, "test_gone": ["gone"]}
+    assert updated(old, passed, ["test_a[1]", "test_a[2]", "test_b"]) == kept
 
 
 def test_a_missing_fact_is_named() -> None:

@@ -69,6 +69,16 @@ def tiers_of(path: Path) -> list[str]:
     return [tier for length, tier in claims if length == longest]
 
 
+def tier_of(path: Path) -> str:
+    """Return the tier of a test module. Raises CollectError with the cure if it has none."""
+    tiers = tiers_of(path)
+    if len(tiers) != 1:
+        name, found = path.relative_to(TESTS.parent), " and ".join(tiers) or "no tier"
+        cure = "name its folder once in tests/tiers.py"
+        raise pytest.Collector.CollectError(f"{name} is in {found}: {cure}")
+    return tiers[0]
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add --tier."""
     parser.addoption(
@@ -102,7 +112,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     if PROPERTIES in wanted:
         wanted = [*wanted, *(tier for tier in TIERS if tier != "operators")]
-    return None if set(wanted) & set(tiers_of(collection_path)) else True
+    tiers = tiers_of(collection_path)
+    return True if tiers and not set(wanted) & set(tiers) else None
+
+
+def pytest_collect_file(file_path: Path) -> None:
+    """Refuse a module that is in no tier."""
+    if file_path.name.startswith("test_") and file_path.is_relative_to(TESTS):
+        tier_of(file_path)
 
 
 @pytest.hookimpl(trylast=True)
@@ -113,7 +130,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     order is otherwise.
     """
     for item in items:
-        (tier,) = tiers_of(item.path)
+        tier = tier_of(item.path)
         if tier in TIMEOUTS and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(TIMEOUTS[tier]))
     paths = dict.fromkeys(item.path for item in items)

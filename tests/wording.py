@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,32 +42,30 @@ def line_with(text: str | Iterable[str], *facts: object) -> str:
 
 
 class Wording:
-    """Compares a test's texts with the golden ones; with --update-golden it records them."""
+    """Compares a test's texts with the golden ones; with `update` it only collects them."""
 
-    def __init__(self, file: Path, test: str, recorded: dict[Path, Texts] | None) -> None:
-        self._file = file
-        self._test = test
-        self._recorded = recorded
-        self._calls = 0
+    def __init__(self, file: Path, test: str, *, update: bool = False) -> None:
+        self._golden = read(file).get(test, [])
+        self._update = update
+        self.texts: list[str] = []
 
     def __call__(self, text: str, replace: Mapping[object, str] | None = None) -> None:
         """Compare the next text. `replace`: what differs between two runs -> what stands for it."""
         for volatile, name in (replace or {}).items():
             text = text.replace(str(volatile), name)
-        self._calls += 1
-        if self._recorded is not None:
-            self._recorded.setdefault(self._file, {}).setdefault(self._test, []).append(text)
+        self.texts.append(text)
+        if self._update:
             return
-        golden = read(self._file).get(self._test, [])
+        count, golden = len(self.texts), self._golden
         cure = "run `make golden` and read its diff"
-        assert self._calls <= len(golden), f"no golden text for call {self._calls}; {cure}:\n{text}"
-        assert text == golden[self._calls - 1], f"reworded? {cure}"
+        assert count <= len(golden), f"no golden text for call {count}; {cure}:\n{text}"
+        assert text == golden[count - 1], f"reworded? {cure}"
 
     def finish(self) -> None:
         """Fail if the golden file has more texts than the test handed over."""
-        if self._recorded is None:
-            golden = read(self._file).get(self._test, [])
-            assert self._calls == len(golden), f"{len(golden)} golden texts, {self._calls} compared"
+        if not self._update:
+            found = len(self.texts)
+            assert found == len(self._golden), f"{len(self._golden)} golden texts, {found} compared"
 
 
 def golden_file(module: Path) -> Path:
@@ -88,8 +86,22 @@ def read(file: Path) -> Texts:
     return (yaml.safe_load(file.read_text()) or {}) if file.exists() else {}
 
 
+def updated(old: Texts, passed: Texts, collected: Iterable[str] | None) -> Texts:
+    """Return the texts of a golden file after a run.
+
+    Those of tests that passed are replaced. All others stay, but for those of tests that exist no
+    more: they go where the run had every test of the module, which are then `collected`.
+    """
+    existing = old if collected is None else {*collected}
+    kept = {test: texts for test, texts in old.items() if test in existing}
+    return {test: texts for test, texts in {**kept, **passed}.items() if texts}
+
+
 def write(file: Path, texts: Texts) -> None:
-    """Write a golden file, in the order of the tests' names."""
+    """Write a golden file, in the order of the tests' names; without texts there is none."""
+    if not texts:
+        file.unlink(missing_ok=True)
+        return
     file.parent.mkdir(parents=True, exist_ok=True)
     dumped = yaml.dump(
         dict(sorted(texts.items())), Dumper=_Dumper, width=10_000, allow_unicode=True
@@ -125,7 +137,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+# By golden file, the texts of the tests that passed. Only with --update-golden.
 _RECORDED: Final = pytest.StashKey[dict[Path, Texts]]()
+_DESELECTED: Final = pytest.StashKey[bool]()
+_WORDING: Final = pytest.StashKey[Wording]()
+_PASSED: Final = pytest.StashKey[bool]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -139,20 +155,38 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def wording(request: pytest.FixtureRequest) -> Iterator[Wording]:
     """Compare texts with the golden ones of this test."""
-    recorded = request.config.stash.get(_RECORDED, None)
-    comparison = Wording(golden_file(request.path), request.node.name, recorded)
+    update = _RECORDED in request.config.stash
+    comparison = Wording(golden_file(request.path), request.node.name, update=update)
+    request.node.stash[_WORDING] = comparison
     yield comparison
-    comparison.finish()
+    if _PASSED in request.node.stash:
+        comparison.finish()
+
+
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+    """Record the texts of a test that came to its end."""
+    if call.when != "call" or call.excinfo:
+        return
+    item.stash[_PASSED] = True
+    if (recorded := item.config.stash.get(_RECORDED, None)) is not None:
+        texts = item.stash[_WORDING].texts if _WORDING in item.stash else []
+        recorded.setdefault(golden_file(item.path), {})[item.name] = texts
+
+
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    """Remember that modules were not run whole: -k, -m, --tier properties."""
+    for item in items[:1]:
+        item.config.stash[_DESELECTED] = True
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write what was recorded; texts of tests that are no longer defined go."""
-    for file, texts in session.config.stash.get(_RECORDED, {}).items():
-        # The cases of a test are recorded together, so that the texts of those that are gone go.
-        kept_tests = defined_tests(module_of(file)) - {_function(test) for test in texts}
-        kept = {test: old for test, old in read(file).items() if _function(test) in kept_tests}
-        write(file, {**kept, **texts})
-
-
-def _function(test: str) -> str:
-    return test.partition("[")[0]
+    """Write what was recorded."""
+    config = session.config
+    whole = _DESELECTED not in config.stash and not any("::" in each for each in config.args)
+    collected: dict[Path, list[str]] = {}
+    for item in session.items:
+        collected.setdefault(golden_file(item.path), []).append(item.name)
+    for file, passed in config.stash.get(_RECORDED, {}).items():
+        texts = updated(read(file), passed, collected[file] if whole else None)
+        if texts != read(file):
+            write(file, texts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,17 +16,22 @@ from click.testing import CliRunner
 from tests.kube.fake_api import write_kubeconfig
 from tests.server.serving import get, readiness
 from tests.wording import Wording, mentions
+from webhook.backoff import Delays
+from webhook.cli import controlling
 from webhook.cli.controller import command
-from webhook.sandbox.ports import free_ports
+from webhook.cli.keeping import Certificates
+from webhook.cli.policy_status import PolicyStatus
+from webhook.run.counting import RestartTerms
 
 COMMAND = [sys.executable, "-c", "from webhook.cli import main; main()", "controller"]
 
 
 @pytest.fixture
-def kubeconfig(tmp_path: Path) -> Path:
-    """Of a cluster whose API server is not there."""
-    port = free_ports(["api"])["api"]
-    return write_kubeconfig(tmp_path, f"http://127.0.0.1:{port}")
+def kubeconfig(tmp_path: Path) -> Iterator[Path]:
+    """Of a cluster whose API server is not there: the port is taken, and nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield write_kubeconfig(tmp_path, f"http://127.0.0.1:{taken.getsockname()[1]}")
 
 
 @pytest.fixture
@@ -94,13 +100,86 @@ def test_a_holder_must_give_up_before_another_may_begin() -> None:
     assert "--retry-period < --renew-deadline < --lease-duration" in result.output
 
 
-def test_the_first_restart_backoff_may_not_exceed_the_longest() -> None:
-    """Both values are named, and the order that is wanted."""
-    options = ["--restart-backoff-first", "20", "--restart-backoff-longest", "5"]
+def settings_of(monkeypatch: pytest.MonkeyPatch, *options: str) -> controlling.Settings:
+    """What the command hands over to be run."""
+    handed: list[controlling.Settings] = []
+
+    def run(settings: controlling.Settings) -> bool:
+        handed.append(settings)
+        return True
+
+    monkeypatch.setattr(controlling, "run", run)
     result = CliRunner().invoke(command, options)
+    assert result.exit_code == 0, result.output
+    return handed[0]
+
+
+def test_every_option_reaches_the_controller(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each one, and none in the place of another."""
+    numbers = ("--lease-duration=30", "--renew-deadline=20", "--retry-period=5", "--qps=50")
+    waits = ("--restart-backoff-first=0.1", "--restart-backoff-longest=40", "--incident-window=7")
+    certificates = ("--certificates", "--certificate-settle=3", "--certificate-name=n")
+    status = ("--policy-status", "--policy-status-interval=9", "--webhook-replica=h:81")
+    names = ("--lease-namespace=l", "--lease-name=m", "--identity=i", "--cluster-domain=d")
+    rest = ("--burst=60", "--workers=2", "--nodes", "--webhook-configuration=w", "--host=::1")
+    more = ("--kubeconfig=k", "--namespace=lab", "--no-leader-election", "--health-port=80")
+    options = (*numbers, *waits, *certificates, *status, *names, *rest, *more)
+    assert settings_of(monkeypatch, *options) == controlling.Settings(
+        kubeconfig=Path("k"),
+        namespace="lab",
+        cluster_domain="d",
+        lease_namespace="l",
+        lease_name="m",
+        identity="i",
+        lease_duration=30,
+        renew_deadline=20,
+        retry_period=5,
+        election=False,
+        qps=50,
+        burst=60,
+        workers=2,
+        nodes=True,
+        terms=RestartTerms(Delays(first=0.1, longest=40), incident_window=7),
+        certificates=Certificates(3, ("n",)),
+        policy_status=PolicyStatus(9, (("h", 81),)),
+        webhook_configuration="w",
+        host="::1",
+        health_port=80,
+    )
+
+
+def test_two_processes_of_one_host_are_two_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one identity both would hold the Lease."""
+    one, other = settings_of(monkeypatch), settings_of(monkeypatch)
+    assert one.identity != other.identity
+    assert one.identity.startswith(socket.gethostname())
+
+
+@pytest.mark.parametrize(
+    ("options", "facts"),
+    [
+        (["first=20", "longest=5"], ["first 20 is", "longest 5:"]),
+        (["longest=5"], ["first 10 (the default)", "longest 5:"]),
+        (["first=400"], ["first 400 is", "longest 360 (the default)"]),
+    ],
+    ids=["both", "longest", "first"],
+)
+def test_the_first_restart_backoff_may_not_exceed_the_longest(
+    options: list[str], facts: list[str]
+) -> None:
+    """Both values are named, which of them nobody gave, and the order that is wanted."""
+    result = CliRunner().invoke(command, [f"--restart-backoff-{each}" for each in options])
     assert result.exit_code == 2
-    for fact in ("--restart-backoff-first 20", "--restart-backoff-longest 5", "first <= longest"):
-        assert fact in " ".join(result.output.split())
+    mentions(result.output, *(f"--restart-backoff-{fact}" for fact in facts), "first <= longest")
+
+
+@pytest.mark.parametrize("value", ["0", "0.05", "nan", "inf", "1e17"])
+@pytest.mark.parametrize("option", ["--restart-backoff-first", "--restart-backoff-longest"])
+def test_a_wait_that_no_run_could_have_is_refused(option: str, value: str) -> None:
+    """Or each run whose pod fails could not be reconciled."""
+    result = CliRunner().invoke(command, [f"{option}={value}"])
+    assert result.exit_code == 2
+    mentions(result.output, option, value, "0.1 and 86400")
 
 
 def test_an_address_of_a_replica_has_a_host_and_a_port(wording: Wording) -> None:

@@ -21,6 +21,7 @@ from webhook.cli import check, explain, mutate
 from webhook.cli.exceptions import command
 from webhook.cli.exceptions_found import Found, of_cluster
 from webhook.cli.exceptions_text import in_words
+from webhook.errors import ClusterError
 from webhook.policy.match_model import Match
 from webhook.times import to_second
 
@@ -121,6 +122,23 @@ def test_live_pods_are_counted_by_their_stamps(
     found = asyncio.run(main())
     assert found.pods == pods
     assert bool(found.notes) == (pods is None)
+
+
+def test_a_cluster_in_trouble_is_not_taken_for_a_missing_right(tmp_path: Path) -> None:
+    """Who asked for pods that could not be listed is not told that they may not be."""
+
+    async def answer(request: Request, to: Answer) -> None:
+        if request.path == "/api/v1/pods":
+            await to.status(500, "InternalError", "etcd is gone")
+        else:
+            await to.json({"metadata": {"resourceVersion": "1"}, "items": []})
+
+    async def main() -> None:
+        async with fake_api(answer) as api, client_of(api, tmp_path) as client:
+            await of_cluster(client)
+
+    with pytest.raises(ClusterError, match="etcd is gone"):
+        asyncio.run(main())
 
 
 def test_that_there_are_none_is_said(tmp_path: Path, wording: Wording) -> None:

@@ -17,6 +17,7 @@ from webhook.cli.harmless import harmless, one_line
         ("\x9b31m", "\\x9b31m"),
         ("\r\nnext\rover", "\nnext\\rover"),
         ("a\u202eb", "a\\u202eb"),
+        ("a\u061cb\u200ec\u200f", "a\\u061cb\\u200ec\\u200f"),
         ("\x7f\x08", "\\x7f\\x08"),
     ],
 )

@@ -26,6 +26,7 @@ from tests.eventually import eventually
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.admission.body import MAX_BODY_BYTES
+from webhook.cli.self_signed import SelfSigned
 from webhook.cli.serve import command
 
 NEVER = "3600"
@@ -82,6 +83,17 @@ def test_readiness_names_every_condition(server: Served) -> None:
     assert set(conditions) == {"policies", "certificate", "namespaces", "drain"}
     assert "loaded at" in conditions["policies"]["reason"]
     assert "until" in conditions["certificate"]["reason"]
+
+
+def test_the_file_of_the_authority_is_replaced_in_one_step(tmp_path: Path) -> None:
+    """Who waits for it never reads half of it: the old file stays whole until the new one is."""
+    path = tmp_path / "ca.pem"
+    path.write_text("old")
+    with path.open() as before:
+        SelfSigned(ca_out=path).make()
+        assert before.read() == "old"
+    assert path.read_text().startswith("-----BEGIN CERTIFICATE-----")
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_the_self_signed_certificate_has_the_names_asked_for(server: Served) -> None:

@@ -47,7 +47,7 @@ def used(installed: Installed, account: str, wanted: set[Right]) -> set[Right]:
 
     # The audit log is written a moment later, and some steps are due after seconds.
     eventually(
-        f"{account} has used its rights", lambda: so_far() == wanted, explain=explain, budget=180
+        f"{account} has used its rights", lambda: so_far() == wanted, explain=explain, budget=120
     )
     return so_far()
 

@@ -125,7 +125,7 @@ class Site:
             "the webhook to listen",
             self._listens,
             process.check,
-            time.monotonic() + 180,
+            time.monotonic() + 120,
             process.last_words,
         )
 

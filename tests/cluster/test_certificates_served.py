@@ -111,7 +111,7 @@ def ports(site: Site, tmp_path: Path) -> Iterator[list[int]]:
             "the webhook to serve",
             partial(presents, site, port),
             process.check,
-            time.monotonic() + 180,
+            time.monotonic() + 120,
             process.last_words,
         )
     yield ports

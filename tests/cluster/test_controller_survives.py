@@ -245,7 +245,7 @@ def test_a_restart_waits_as_long_as_the_option_says(
 def test_a_worker_whose_node_is_deleted_is_a_disruption(bereft: Bereft) -> None:
     """PodGC takes the pod of a node that is gone, and the worker starts again on another."""
     scene, before = bereft.scene, bereft.pod
-    after = scene.until_replaced("worker-0", before, budget=180)
+    after = scene.until_replaced("worker-0", before, budget=120)
     assert after["spec"]["nodeName"] != before["spec"]["nodeName"]
     scene.until_phase("Running")
     assert scene.role("worker")["disruptions"] >= 1

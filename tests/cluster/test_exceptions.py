@@ -9,7 +9,6 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
-import yaml
 from click.testing import CliRunner, Result
 
 from tests.cluster.manifests import Json, pod
@@ -178,16 +177,3 @@ def test_nobody_but_who_administers_the_cluster_writes_exceptions(room: Room, ro
     for verb in ("create", "update", "patch", "delete"):
         asked = kubectl.run("auth", "can-i", verb, RESOURCES[names.EXCEPTION_KIND], "--as", role)
         assert asked.stdout.strip() == "no", verb
-
-
-def test_no_role_of_the_manifests_writes_exceptions() -> None:
-    """Nothing about them is aggregated to anybody but the reading of them, to `view`."""
-    for path in Path("manifests").rglob("*.yaml"):
-        for each in yaml.safe_load_all(path.read_text()):
-            role = each if each and "Role" in each.get("kind", "") else {}
-            for rule in role.get("rules") or ():
-                if {names.PLACEMENT_EXCEPTIONS, "*"} & {*rule.get("resources", ())}:
-                    assert {*rule["verbs"]} <= {"get", "list", "watch"}, path
-                    labels = each["metadata"].get("labels", {})
-                    aggregated = {label for label in labels if "aggregate" in label}
-                    assert aggregated <= {"rbac.authorization.k8s.io/aggregate-to-view"}, path

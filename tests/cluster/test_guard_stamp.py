@@ -114,7 +114,7 @@ def test_a_pod_of_a_run_that_was_let_through_is_seen(
         assert (up.returncode, up.stderr) == (0, "")
         # Its pods are left alone, and stamped with the reason.
         room.create(workload("DaemonSet", "agent"))
-        room.kubectl("rollout", "status", "daemonset/agent", "--timeout=180s")
+        room.kubectl("rollout", "status", "daemonset/agent", "--timeout=120s")
         room.kubectl("delete", "daemonset", "agent", "--wait=false")
         kill()
         eventually("the guard is in effect as before", seen)

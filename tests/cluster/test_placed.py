@@ -97,13 +97,13 @@ def test_a_job(room: Room) -> None:
     assert "affinity" not in created["spec"]["template"]["spec"]
     (seen,) = room.wait_for_pods(1)
     assert_on_spot(seen)
-    room.kubectl("wait", "--for=condition=Complete", "job/j", "--timeout=180s")
+    room.kubectl("wait", "--for=condition=Complete", "job/j", "--timeout=120s")
 
 
 def test_a_deployment(room: Room) -> None:
     """Its pods are placed, and the rollout ends with as many as were asked for."""
     room.create(workload("Deployment", "d", replicas=3))
-    room.kubectl("rollout", "status", "deployment/d", "--timeout=180s")
+    room.kubectl("rollout", "status", "deployment/d", "--timeout=120s")
     for seen in room.wait_for_pods(3):
         assert_on_spot(seen)
     assert len(room.items("replicasets")) == 1
@@ -112,7 +112,7 @@ def test_a_deployment(room: Room) -> None:
 def test_a_stateful_set(room: Room) -> None:
     """One pod after the other."""
     room.create(workload("StatefulSet", "s", replicas=2, serviceName="s"))
-    room.kubectl("rollout", "status", "statefulset/s", "--timeout=180s")
+    room.kubectl("rollout", "status", "statefulset/s", "--timeout=120s")
     for seen in room.wait_for_pods(2):
         assert_on_spot(seen)
 
@@ -141,7 +141,7 @@ def test_a_cron_job(room: Room) -> None:
 def test_a_daemon_set_is_left_alone_but_stamped(room: Room) -> None:
     """Its controller reads its own template, so each node keeps its pod; the stamp says why."""
     room.create(workload("DaemonSet", "agent"))
-    room.kubectl("rollout", "status", "daemonset/agent", "--timeout=180s")
+    room.kubectl("rollout", "status", "daemonset/agent", "--timeout=120s")
     # The four nodes without a taint.
     for seen in room.wait_for_pods(4):
         assert seen["spec"]["nodeName"].startswith("on-demand-")
@@ -201,11 +201,11 @@ def test_labels_from_a_policy_make_no_runaway(new_namespace: NewNamespace) -> No
     """Labels are added, none is changed, and so the ReplicaSet keeps the pods that it made."""
     room = new_namespace({"test": "labels"})
     room.create(workload("Deployment", "d", replicas=2))
-    room.kubectl("rollout", "status", "deployment/d", "--timeout=180s")
+    room.kubectl("rollout", "status", "deployment/d", "--timeout=120s")
     first = {seen["metadata"]["uid"] for seen in room.wait_for_pods(2)}
     # Long enough for hundreds of pods, were each one lost to its ReplicaSet.
     room.kubectl("scale", "deployment/d", "--replicas=3")
-    room.kubectl("rollout", "status", "deployment/d", "--timeout=180s")
+    room.kubectl("rollout", "status", "deployment/d", "--timeout=120s")
     found = room.wait_for_pods(3)
     assert first < {seen["metadata"]["uid"] for seen in found}
     for seen in found:

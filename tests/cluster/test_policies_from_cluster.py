@@ -17,6 +17,7 @@ from tests.cli.served import Served, ask, pool_in, pool_policy, served
 from tests.cluster.manifests import LABELLED_SPOT
 from tests.cluster.rooms import metric
 from tests.eventually import eventually
+from tests.manifests.generated import MANIFESTS
 from tests.policy.examples import EVERYTHING
 from tests.wording import mentions
 from webhook import names
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 SMALL = Settings(components=("etcd", "kube-apiserver"))
 RESOURCES = (names.PLACEMENT_POLICIES, names.CAPACITY_CLASSES, names.PLACEMENT_EXCEPTIONS)
 DEFINITIONS = tuple(f"{resource}.{names.GROUP}" for resource in RESOURCES)
-RIGHTS = Path("manifests/base/policies-rights.yaml")
+RIGHTS = MANIFESTS / "base" / "policies-rights.yaml"
 WISH = """
 apiVersion: fairlead.dev/v1alpha1
 kind: PlacementPolicy

@@ -42,7 +42,7 @@ def exists(pid: int) -> bool:
 def test_a_pod_is_scheduled_and_runs(kubectl: Kubectl) -> None:
     """The scheduler binds a pod to a node without taints, and kwok makes it Running and Ready."""
     kubectl.create(pod("plain"))
-    kubectl("wait", "--for=condition=Ready", "pod/plain", "--timeout=180s")
+    kubectl("wait", "--for=condition=Ready", "pod/plain", "--timeout=120s")
     seen = kubectl.json("get", "pod", "plain")
     assert seen["status"]["phase"] == "Running"
     assert seen["spec"]["nodeName"].startswith("on-demand-")
@@ -56,15 +56,15 @@ def test_a_pod_that_tolerates_spot_and_selects_it_lands_there(kubectl: Kubectl) 
         pod("tolerant", nodeSelector=selector, tolerations=[toleration]),
         pod("intolerant", nodeSelector=selector),
     )
-    kubectl("wait", "--for=condition=Ready", "pod/tolerant", "--timeout=180s")
+    kubectl("wait", "--for=condition=Ready", "pod/tolerant", "--timeout=120s")
     assert kubectl.json("get", "pod", "tolerant")["spec"]["nodeName"].startswith("spot-")
-    kubectl("wait", "--for=condition=PodScheduled=false", "pod/intolerant", "--timeout=180s")
+    kubectl("wait", "--for=condition=PodScheduled=false", "pod/intolerant", "--timeout=120s")
 
 
 def test_a_job_runs_to_its_end(kubectl: Kubectl) -> None:
     """kwok lets a Job's pods succeed, so that the job controller has something to count."""
     kubectl("create", "job", "short", "--image=example.invalid/none")
-    kubectl("wait", "--for=condition=Complete", "job/short", "--timeout=180s")
+    kubectl("wait", "--for=condition=Complete", "job/short", "--timeout=120s")
 
 
 def test_a_daemon_set_is_made_by_its_controller_s_own_user(
@@ -81,7 +81,7 @@ def test_a_daemon_set_is_made_by_its_controller_s_own_user(
             "spec": {"selector": {"matchLabels": labels}, "template": template},
         }
     )
-    kubectl("rollout", "status", "daemonset/agent", "--timeout=180s")
+    kubectl("rollout", "status", "daemonset/agent", "--timeout=120s")
     # One on each node without a taint.
     assert len(kubectl.json("get", "pods")["items"]) == 4
     events = control_plane.audit_events(namespace)
@@ -121,8 +121,8 @@ def test_every_node_has_a_lease_that_is_kept_up(
 def test_a_deleted_pod_is_gone_at_once(kubectl: Kubectl) -> None:
     """kwok ends a deleted pod without its grace period."""
     kubectl.create(pod("short-lived"))
-    kubectl("wait", "--for=condition=Ready", "pod/short-lived", "--timeout=180s")
-    kubectl("delete", "pod", "short-lived", "--timeout=180s")
+    kubectl("wait", "--for=condition=Ready", "pod/short-lived", "--timeout=120s")
+    kubectl("delete", "pod", "short-lived", "--timeout=120s")
     assert kubectl.json("get", "pods")["items"] == []
 
 

@@ -153,7 +153,7 @@ def test_up_status_and_down(sandbox: Command, kubectl_path: Path) -> None:
     kubectl = Kubectl(kubectl_path, kubeconfig)
     assert len(kubectl("get", "nodes", "-o", "name").splitlines()) == 12
     kubectl.create(run_manifest("single"))
-    kubectl("wait", "--for=jsonpath={.status.phase}=Running", "run/single", "--timeout=180s")
+    kubectl("wait", "--for=jsonpath={.status.phase}=Running", "run/single", "--timeout=120s")
 
     again = sandbox("up")
     assert (again.returncode, again.stdout) == (0, up.stdout)
@@ -230,7 +230,7 @@ def test_policies_of_the_sandbox_s_own_are_judged_when_they_are_written(pair: Pa
     """up --policies-from-cluster begins with those of the folder, whose status is written."""
     assert pair.sandbox.status(OBJECTS)["policies"] == "the cluster"
     kubectl = pair.kubectl[OBJECTS]
-    kubectl("wait", "--for=condition=Accepted", "placementpolicy/to-a-pool", "--timeout=180s")
+    kubectl("wait", "--for=condition=Accepted", "placementpolicy/to-a-pool", "--timeout=120s")
     kubectl("run", "placed", "--image=example.invalid/none", "--labels=fairlead.dev/run=one")
     placed = kubectl.json("get", "pod", "placed")
     assert placed["spec"]["nodeSelector"] == {"cloud.google.com/gke-nodepool": "on-demand"}

@@ -27,7 +27,7 @@ def test_a_template_merges_as_kubectl_patches(
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=120,
     )
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["template"] == expected

@@ -308,6 +308,7 @@ def test_the_owner_of_a_pod_that_no_node_admits_has_an_event(
     module_room: Room, replicas: tuple[Running, Running]
 ) -> None:
     """Its controller has made the pod, and says nothing more; the same was said at its creation."""
+    well_within_an_hour()
     nowhere = job("stuck", template=template("nowhere", **{names.KIND: "build"}))
     (said,) = told(module_room, nowhere)
     assert said.startswith("Warning: fairlead: Job stuck: 0 of ")

@@ -129,3 +129,17 @@ def test_a_long_message_is_cut() -> None:
         assert len(stage.api.bodies[0]["message"]) == 1024
 
     play(act)
+
+
+def test_what_goes_on_stays_one_event() -> None:
+    """The minutes count from the last time that it was counted, not from the first."""
+
+    async def act(stage: Stage) -> None:
+        stage.api.answers["patch", "*"] = {}
+        for _ in range(4):
+            await stage.say(DOWN)
+            stage.now += AGAIN - 1
+        assert len(stage.api.named("create")) == 1
+        assert stage.api.bodies[-1]["count"] == 4
+
+    play(act)

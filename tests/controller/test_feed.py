@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from tests.controller.runs import UID, raw_node, raw_pod, stored_run
 from webhook.controller import feed as module
 from webhook.controller.feed import Feed
@@ -179,5 +181,20 @@ def test_a_node_that_changes_is_a_reason_to_look_at_the_runs_that_have_pods_ther
         await stage.taken()
         heard("spot-0")
         assert await stage.taken() == []
+
+    play(act)
+
+
+def test_a_large_run_is_looked_at_every_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many pods it has: the next look waits for no more."""
+    monkeypatch.setattr(module, "A_POD", 1000)
+
+    async def act(stage: Stage) -> None:
+        stage.feed.begin(stage.queue)
+        stage.known.runs.put("lab/mnist", stored_run())
+        await stage.taken()
+        stage.now += module.MOST
+        stage.pod(0)
+        assert await stage.taken() == ["lab/mnist"]
 
     play(act)

@@ -11,6 +11,7 @@ import pytest
 
 from tests.controller.runs import UID, Api, Json, raw_node, raw_pod, raw_run, refused
 from tests.controller.test_carry_out import QUOTA, Counted
+from webhook.controller import reconciler as module
 from webhook.controller.announcer import Announcer
 from webhook.controller.carry_out import Doer
 from webhook.controller.known import Known
@@ -19,6 +20,7 @@ from webhook.controller.readings import Readings
 from webhook.controller.reconciler import Reconciler
 from webhook.controller.refusals import Refusals
 from webhook.errors import ClusterError, InvalidRun, NotLeading
+from webhook.run.actions import Outcome
 from webhook.run.plan import plan
 
 NOW = datetime(2026, 11, 21, 20, 15, tzinfo=UTC)
@@ -275,3 +277,26 @@ def test_a_node_that_was_never_heard_of_is_read_once() -> None:
         stage.look()
     assert stage.api.named("get") == ["spot-0"]
     assert "NodeGone" in stage.said
+
+
+def test_the_deadline_is_met_while_creations_are_refused() -> None:
+    """The next look is for whichever comes first: the deadline, or the next try."""
+    stage = Stage(activeDeadlineSeconds=100)
+    stage.api.answers["create", "*"] = QUOTA
+    waited = 0.0
+    while stage.status.get("phase") != "Failed":
+        left = stage.look() or 0.0
+        waited += left
+        stage.now += left
+        stage.moment += timedelta(seconds=left)
+        assert waited < 101
+
+
+def test_a_look_that_did_nothing_is_not_followed_by_the_next_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Were the decision wrong, a core would be busy with one run."""
+    stage = Stage()
+    stage.look()
+    monkeypatch.setattr(module, "reconcile", lambda run, *_: Outcome(run.status, after=0))
+    assert stage.look() == module.IDLE

@@ -205,3 +205,10 @@ def test_it_goes_on_until_it_leads_no_more(stored: Stored) -> None:
         assert task.cancelled()
 
     asyncio.run(lead())
+
+
+def test_the_last_moment_is_not_waited_for_in_a_tight_loop(stored: Stored) -> None:
+    """Some looks before it is over are enough."""
+    stored.disable(minutes=1)
+    stored.now += timedelta(minutes=1, milliseconds=-1)
+    assert stored.look() == AGAIN

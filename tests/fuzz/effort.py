@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from tests.examples import examples
+from tests.examples import fuzz_cases
 from tests.fuzz.mutations import Mutation
 
 # For a long run: make fuzz FAIRLEAD_FUZZ_CASES=1000000.
-CASES = int(os.environ.get("FAIRLEAD_FUZZ_CASES", examples(12_000)))
+CASES = fuzz_cases(12_000)
 BATCH = 20
 
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.kube.leases import Fate, Leases, Line
 from tests.kube.virtual_time import now, run
 from webhook.errors import ClusterError, NotLeading
@@ -373,7 +374,7 @@ FATES = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(150))
 @given(
     st.lists(
         st.tuples(st.floats(-1e6, 1e6), st.sampled_from([0.82, 1.0, 1.2])), min_size=2, max_size=3

@@ -71,3 +71,10 @@ def test_what_is_remembered_for_sharing_is_bounded(monkeypatch: Any) -> None:
     for at in range(5):
         seen = keep.shared(node("a", **{f"key{at}": "x"}))
         assert seen.labels[f"key{at}"] == "x"
+    tainted = [
+        keep.shared(node("a")._replace(taints=[{"key": key, "effect": "NoSchedule"}])).taints
+        for key in ("a", "a", "b", "c", "a")
+    ]
+    assert tainted[0] is tainted[1]
+    assert tainted[0] is not tainted[-1]
+    assert tainted[0] == tainted[-1]

@@ -98,3 +98,20 @@ def test_a_window_for_nobody_is_refused() -> None:
     """It would stop the program without a word."""
     with pytest.raises(ValueError, match="at least 1"):
         Window(0)
+
+
+def test_who_is_cancelled_as_the_place_comes_gives_it_on() -> None:
+    """Else it would be lost for good."""
+
+    async def main() -> None:
+        window = Window(1)
+        await window.enter()
+        waiting = asyncio.create_task(window.enter())
+        await asyncio.sleep(1)
+        window.leave()
+        assert window.inside == 1
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        assert window.inside == 0
+
+    run(main())

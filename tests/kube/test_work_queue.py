@@ -229,3 +229,19 @@ def test_whatever_comes_is_worked_on_afterwards_and_by_one_at_a_time(
         assert all(len(begun[key]) <= sum(key == one for _, one in added) for key in begun)
 
     run(main())
+
+
+def test_keys_that_are_due_at_once_wake_as_many_workers() -> None:
+    """None waits for what another works on."""
+
+    async def main() -> float:
+        work = queue()
+        workers = [asyncio.create_task(take(work)) for _ in range(3)]
+        await asyncio.sleep(1)
+        begin = now()
+        for key in "abc":
+            work.add_after(key, 5)
+        await asyncio.gather(*workers)
+        return now() - begin
+
+    assert run(main()) == 5

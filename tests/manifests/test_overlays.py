@@ -213,6 +213,20 @@ def test_only_the_controller_writes_and_secrets_have_names(build: Build, overlay
         assert not [name for _, name in rules if name == "fairlead-certificates"]
 
 
+def test_nobody_gets_more_of_exceptions_than_the_reading_of_them() -> None:
+    """It is aggregated to `view`; whoever administers the cluster writes them, and no other."""
+    aggregations = []
+    for path in MANIFESTS.rglob("*.yaml"):
+        for each in yaml.safe_load_all(path.read_text()):
+            role = each if each and "Role" in each.get("kind", "") else {}
+            for rule in role.get("rules") or ():
+                if {names.PLACEMENT_EXCEPTIONS, "*"} & {*rule.get("resources", ())}:
+                    assert {*rule["verbs"]} <= {"get", "list", "watch"}, path
+                    labels = each["metadata"].get("labels", {})
+                    aggregations += [label for label in labels if "aggregate" in label]
+    assert {*aggregations} == {"rbac.authorization.k8s.io/aggregate-to-view"}
+
+
 def test_replicas_survive_a_rollout_and_a_drain(build: Build) -> None:
     """Three and two of them, one more while they are exchanged, and one at a time evicted."""
     objects = build("default")

@@ -5,6 +5,10 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+import pytest
+
+from tests.wording import mentions
+from webhook.errors import SandboxError
 from webhook.sandbox.cache import cache_directory, locked
 
 
@@ -42,3 +46,11 @@ def test_a_lock_is_held_by_one_at_a_time(tmp_path: Path) -> None:
         events.append("second")
     thread.join()
     assert events == ["first starts", "first ends", "second"]
+
+
+def test_a_lock_that_cannot_be_written_is_an_error_with_the_cure(tmp_path: Path) -> None:
+    """As in a home that is read-only: `fairlead sandbox up` says so, without a traceback."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SandboxError) as raised, locked(tmp_path / "file" / "lock"):
+        pass
+    mentions(str(raised.value), tmp_path / "file", "FAIRLEAD_CACHE")

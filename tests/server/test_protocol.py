@@ -106,6 +106,24 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crowds, "WRITE_SECONDS", 0.5)
 
 
+async def headers_back(scope: Scope, _receive: Receive, send: Send) -> None:
+    """Answer with the values of the request's headers x-own."""
+    own = [value for name, value in scope["headers"] if name == b"x-own"]
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b" ".join(own)})
+
+
+def test_each_request_of_a_connection_has_its_own_headers() -> None:
+    """And what stands behind a body is no header, of this one or of the next."""
+    with running(headers_back) as server, closing(server.connect()) as connection:
+        for number in (b"one", b"two"):
+            connection.putrequest("POST", "/")
+            connection.putheader("x-own", number)
+            connection.putheader("Transfer-Encoding", "chunked")
+            connection.endheaders(b"1\r\na\r\n0\r\nx-own: trailer\r\n\r\n")
+            assert connection.getresponse().read() == number
+
+
 @pytest.mark.parametrize(
     "text", [GET_LARGE, GET_LARGE * 2 + GET_SMALL], ids=["one request each", "three at once"]
 )

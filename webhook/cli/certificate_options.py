@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from webhook.cli.number import Number
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -21,7 +23,7 @@ def certificate_options(function: Callable[..., None]) -> Callable[..., None]:
     )
     settle = click.option(
         "--certificate-settle",
-        type=click.FloatRange(min=0),
+        type=Number(0, 3600),
         default=30.0,
         show_default=True,
         metavar="SECONDS",

@@ -11,6 +11,7 @@ import click
 
 from webhook.backoff import INCIDENT_WINDOW, RESTART_DELAYS, Delays
 from webhook.cli.certificate_options import certificate_options
+from webhook.cli.number import Number
 from webhook.cli.policy_status_options import policy_status_options
 
 
@@ -56,7 +57,7 @@ from webhook.cli.policy_status_options import policy_status_options
 )
 @click.option(
     "--lease-duration",
-    type=click.FloatRange(min=1),
+    type=Number(1, 3600),
     default=15.0,
     show_default=True,
     metavar="SECONDS",
@@ -64,7 +65,7 @@ from webhook.cli.policy_status_options import policy_status_options
 )
 @click.option(
     "--renew-deadline",
-    type=click.FloatRange(min=0.5),
+    type=Number(0.5, 3600),
     default=10.0,
     show_default=True,
     metavar="SECONDS",
@@ -72,7 +73,7 @@ from webhook.cli.policy_status_options import policy_status_options
 )
 @click.option(
     "--retry-period",
-    type=click.FloatRange(min=0.1),
+    type=Number(0.1, 3600),
     default=2.0,
     show_default=True,
     metavar="SECONDS",
@@ -85,7 +86,7 @@ from webhook.cli.policy_status_options import policy_status_options
 )
 @click.option(
     "--qps",
-    type=click.FloatRange(min=1),
+    type=Number(1, 100_000),
     default=300.0,
     show_default=True,
     help="Writes a second to the API server. It says itself when that is too many.",
@@ -106,7 +107,7 @@ from webhook.cli.policy_status_options import policy_status_options
 )
 @click.option(
     "--restart-backoff-first",
-    type=click.FloatRange(min=0.1),
+    type=Number(0.1, 86400),
     default=RESTART_DELAYS.first,
     show_default=True,
     metavar="SECONDS",
@@ -116,7 +117,7 @@ from webhook.cli.policy_status_options import policy_status_options
 )
 @click.option(
     "--restart-backoff-longest",
-    type=click.FloatRange(min=0.1),
+    type=Number(0.1, 86400),
     default=RESTART_DELAYS.longest,
     show_default=True,
     metavar="SECONDS",
@@ -124,7 +125,7 @@ from webhook.cli.policy_status_options import policy_status_options
 )
 @click.option(
     "--incident-window",
-    type=click.FloatRange(min=0, max=INCIDENT_WINDOW),
+    type=Number(0, INCIDENT_WINDOW),
     default=INCIDENT_WINDOW,
     show_default=True,
     metavar="SECONDS",
@@ -215,8 +216,8 @@ def command(
         )
     if restart_backoff_first > restart_backoff_longest:
         raise click.UsageError(
-            f"--restart-backoff-first {restart_backoff_first:g} is more than "
-            f"--restart-backoff-longest {restart_backoff_longest:g}: want first <= longest"
+            f"{_written('restart_backoff_first')} is more than "
+            f"{_written('restart_backoff_longest')}: want first <= longest"
         )
     from webhook.cli import controlling
     from webhook.cli.keeping import Certificates
@@ -250,3 +251,10 @@ def command(
     )
     if not controlling.run(settings):
         sys.exit(1)
+
+
+def _written(parameter: str) -> str:
+    context = click.get_current_context()
+    text = f"--{parameter.replace('_', '-')} {context.params[parameter]:g}"
+    is_default = context.get_parameter_source(parameter) is click.core.ParameterSource.DEFAULT
+    return f"{text} (the default)" if is_default else text

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.cli.cluster_options import client_of, cluster_options
+from webhook.cli.number import Number
 from webhook.cli.output_option import output_option
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Print what would be applied, and touch nothing.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=1),
+    type=Number(1, 86400),
     default=300.0,
     show_default=True,
     metavar="SECONDS",

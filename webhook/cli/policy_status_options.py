@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from webhook.cli.number import Number
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -20,7 +22,7 @@ def policy_status_options(function: Callable[..., None]) -> Callable[..., None]:
     )
     interval = click.option(
         "--policy-status-interval",
-        type=click.FloatRange(min=0.2),
+        type=Number(0.2, 3600),
         default=60.0,
         show_default=True,
         metavar="SECONDS",

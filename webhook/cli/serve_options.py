@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import click
 
 from webhook import names
+from webhook.cli.number import Number
 from webhook.cli.object_name import ObjectName
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ _OPTIONS: Final = (
     ),
     click.option(
         "--grace",
-        type=click.FloatRange(min=0),
+        type=Number(0, 3600),
         default=10.0,
         show_default=True,
         metavar="SECONDS",
@@ -172,7 +173,7 @@ _OPTIONS: Final = (
     ),
     click.option(
         "--poll-interval",
-        type=click.FloatRange(min=0.05),
+        type=Number(0.05, 3600),
         default=2.0,
         show_default=True,
         metavar="SECONDS",

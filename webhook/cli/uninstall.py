@@ -11,6 +11,7 @@ import click
 
 from webhook import names
 from webhook.cli.cluster_options import client_of, cluster_options
+from webhook.cli.number import Number
 from webhook.cli.output_option import output_option
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=1),
+    type=Number(1, 86400),
     default=300.0,
     show_default=True,
     metavar="SECONDS",

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from webhook.errors import SandboxError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -24,12 +26,27 @@ def cache_directory(environ: Mapping[str, str]) -> Path:
 
 
 @contextmanager
+def writing_cache() -> Iterator[None]:
+    """Raise SandboxError with the cure where what is in the cache cannot be made or written."""
+    try:
+        yield
+    except OSError as error:
+        raise SandboxError(
+            f"cannot write the cache: {error.filename}: {error.strerror}; set FAIRLEAD_CACHE to a "
+            "folder that can be written"
+        ) from error
+
+
+@contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold an exclusive lock on the file, waiting for whoever holds it.
 
-    The kernel gives the lock back when its holder dies, so that none is ever stale.
+    The kernel gives the lock back when its holder dies, so that none is ever stale. Raises
+    SandboxError if the file cannot be written.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as file:
+    with writing_cache():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("w")
+    with file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -10,40 +10,42 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from webhook.errors import SandboxError
-from webhook.sandbox.cache import cache_directory
+from webhook.sandbox.cache import cache_directory, writing_cache
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # Below the ports that the kernel gives to connections and to whoever binds port 0. One of those
 # could be taken between the moment it was found free and the moment a component listens on it.
+# Where an admin has the kernel give nearly all ports, there are none below, and that may happen.
 _LOWEST: Final = 20_000
 _RANGE: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _DEFAULT_END: Final = 32_768
 
 
-def free_ports(names: Sequence[str]) -> dict[str, int]:
+def free_ports(names: Sequence[str], within: range | None = None) -> dict[str, int]:
     """Return a port of 127.0.0.1 for each name, all different, on which nobody listens.
 
     While this process lives, no other one with the same cache gets them by this function. Raises
-    SandboxError if none is left.
+    SandboxError if none is left, or the cache cannot be written.
     """
-    return {name: _take() for name in names}
+    return {name: _take(within or range(_LOWEST, _end())) for name in names}
 
 
-def _take() -> int:
+def _take(ports: range) -> int:
     folder = cache_directory(os.environ) / "ports"
-    folder.mkdir(parents=True, exist_ok=True)
-    first, end = _LOWEST, _end()
-    count = end - first
-    start = secrets.randbelow(count)
-    for port in (first + (start + number) % count for number in range(count)):
+    with writing_cache():
+        folder.mkdir(parents=True, exist_ok=True)
+    start = secrets.randbelow(len(ports))
+    for number in range(len(ports)):
+        port = ports[(start + number) % len(ports)]
         # Once it is locked the file stays open: the kernel unlocks it when this process ends.
-        file = os.open(folder / str(port), os.O_CREAT | os.O_WRONLY, 0o600)
+        with writing_cache():
+            file = os.open(folder / str(port), os.O_CREAT | os.O_WRONLY, 0o600)
         if _lock(file) and _is_free(port):
             return port
         os.close(file)
-    raise SandboxError(f"no port from {first} to {end - 1} is free on 127.0.0.1")
+    raise SandboxError(f"no port from {ports[0]} to {ports[-1]} is free on 127.0.0.1")
 
 
 def _lock(file: int) -> bool:

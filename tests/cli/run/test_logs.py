@@ -132,7 +132,7 @@ def test_only_some_logs_are_read_at_a_time(tmp_path: Path) -> None:
         busy += 1
         most = max(most, busy)
         await answer.begin()
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.02)  # so that those read at a time meet here
         await answer.chunk(request.path.split("/")[-2].encode() + b"\n")
         busy -= 1
         await answer.end()

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.run.rendezvous.gangs import FRAMEWORKS, MODELS, gangs, hosts, replicas
 from tests.run.rendezvous.resolvers.all_of_them import RESOLVERS
 from tests.run.rendezvous.resolvers.view import View
@@ -19,7 +20,9 @@ from webhook.run.gang import Gang, Shared, Told
 from webhook.run.rendezvous.table import share, tell
 from webhook.run.roles import ROLES
 
-lawful = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+lawful = settings(
+    deadline=None, max_examples=examples(150), suppress_health_check=[HealthCheck.too_slow]
+)
 each_framework = pytest.mark.parametrize("framework", FRAMEWORKS)
 # MAX_ARG_STRLEN of Linux: no string that a program is started with may be as long.
 ONE_VARIABLE = 128 * 1024
