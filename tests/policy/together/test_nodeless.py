@@ -118,7 +118,8 @@ def test_under_audit_it_is_told_as_what_will_come() -> None:
     mentions(finding.message, "once 'gpus' is enforced")
 
 
-zones = st.sampled_from(["a", "b", "c"])
+# Each has a node: of a policy that leaves none by itself it is told whatever stands beside it.
+zones = st.sampled_from(["a", "b"])
 matches = st.sampled_from([{}, {"roles": ["worker"]}, ML, {"kinds": ["job"]}])
 wanted = st.one_of(
     st.builds(lambda zone: {"nodeSelector": {"zone": zone}}, zones),
