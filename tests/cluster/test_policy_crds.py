@@ -187,7 +187,8 @@ def test_kubectl_get_shows_what_is_asked_first(shown: Kubectl, asked: str) -> No
         "NAME": "mine",
         "PRIORITY": "100",
         "ENFORCEMENT": "Enforce",
-        "PODS": "1200",
+        "ROLLOUT": "",
+        "PODS DECIDED": "1200",
         "ACCEPTED": "True",
     }
 
@@ -197,7 +198,7 @@ def test_kubectl_get_wide_shows_the_rest(shown: Kubectl) -> None:
     (row,) = columns(shown("get", "pp", "-o", "wide"))
 
     assert list(row) == [
-        *("NAME", "PRIORITY", "ENFORCEMENT", "PODS", "ACCEPTED", "AGE"),
+        *("NAME", "PRIORITY", "ENFORCEMENT", "ROLLOUT", "PODS DECIDED", "ACCEPTED", "AGE"),
         *("REJECTED", "LAST MATCH", "SATISFIABLE", "REASON", "DESCRIPTION"),
     ]
     assert row["REJECTED"] == "7"

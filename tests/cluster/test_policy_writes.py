@@ -186,7 +186,7 @@ def test_what_policies_mean_beside_each_other_is_warned_of(kubectl: Kubectl) -> 
     apply(kubectl, policy("first", priority=9, overrides=pool("a")))
     second = policy("second", overrides=pool("b"))
     (line,) = warnings(kubectl, second)
-    assert line.startswith("spec.overrides.nodeSelector.pool: ")
+    assert line.startswith("policy 'second': spec.overrides.nodeSelector.pool: ")
     mentions(line, "no pod gets it", "policy 'first': overrides")
     assert warnings(kubectl, second + policy("third", defaults={"schedulerName": "own"})) == []
     required = {"nodeSelector": {"zone": "a"}}
@@ -194,7 +194,7 @@ def test_what_policies_mean_beside_each_other_is_warned_of(kubectl: Kubectl) -> 
     required = {"nodeSelector": {"zone": "b"}}
     jobs = {"kinds": ["job"]}
     (line,) = warnings(kubectl, policy("zone-b", match=jobs, requirements=required))
-    assert line.startswith("spec.requirements.nodeSelector.zone: ")
+    assert line.startswith("policy 'zone-b': spec.requirements.nodeSelector.zone: ")
     mentions(line, "contradicts", "policy 'zone-a' requires", "is rejected")
 
 
@@ -202,11 +202,12 @@ def test_what_seldom_is_meant_is_warned_of(kubectl: Kubectl) -> None:
     """A label that tells one node from all others, and a class of which there is no node now."""
     name = {"nodeSelector": {names.HOSTNAME_LABEL: "node-1"}}
     (line,) = warnings(kubectl, policy("one-node", defaults=name))
-    assert line.startswith(f"spec.defaults.nodeSelector[{names.HOSTNAME_LABEL}]: ")
+    field = f"spec.defaults.nodeSelector[{names.HOSTNAME_LABEL}]"
+    assert line.startswith(f"policy 'one-node': {field}: ")
     mentions(line, "all nodes but one")
     nowhere = text(names.CLASS_KIND, "nowhere", nodes=[{"labels": {"nobody": "has-it"}}])
     (line,) = warnings(kubectl, nowhere, of_nodes=True)
-    assert line.startswith("spec: ")
+    assert line.startswith("class 'nowhere': spec: ")
     mentions(line, "none of the ", "class nowhere")
     lost = policy("lost", match={"roles": ["ps"]}, overrides={"nodeSelector": {"nobody": "has-it"}})
     (line,) = warnings(kubectl, lost, of_nodes=True)

@@ -167,7 +167,7 @@ def test_a_label_that_is_none_of_our_words_is_told_of(new_namespace: NewNamespac
     code, said = create(room, sent)
     assert code == 0
     (warning,) = said.splitlines()
-    assert warning.startswith(f"Warning: fairlead: label {names.KIND}: 'notbook' ")
+    assert warning.startswith(f"Warning: fairlead: pod p: label {names.KIND}: 'notbook' ")
     mentions(warning, "no kind", "counts as not said")
 
 

@@ -47,8 +47,8 @@ def warnings(
 
 def _title(metadata: JsonObject) -> str:
     """So that who applies many pods at once knows which is meant."""
-    name = metadata.get("name") or f"{metadata.get('generateName')}*"
-    return f"pod {str(name)[:_LONGEST_NAME]}: "
+    name = metadata.get("name") or metadata.get("generateName")
+    return f"pod {str(name)[:_LONGEST_NAME]}: " if name else ""
 
 
 def fitting(found: list[str], where: str = "`fairlead explain` prints all of them") -> list[str]:
