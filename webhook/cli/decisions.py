@@ -12,6 +12,7 @@ import jsonpatch
 from webhook.admission.advice import warnings
 from webhook.admission.arrival import Arrival
 from webhook.admission.engine import decide
+from webhook.cli.failing import tell
 from webhook.cli.harmless import one_line
 from webhook.errors import InvalidPod, UnreadableInput
 from webhook.policy.findings import path_text
@@ -106,6 +107,20 @@ def decisions(offline: Offline, passed: list[str] | None = None) -> list[Replica
     if problems and passed is None:
         raise UnreadableInput(problems)
     return found
+
+
+def readable(offline: Offline) -> tuple[list[Replicas], list[str]]:
+    """The decisions on all that could be read; and lines about the rest, told on stderr already.
+
+    Raises UnreadableInput if nothing could be read.
+    """
+    problems = [*offline.problems]
+    found = decisions(offline, problems)
+    if not found:
+        raise UnreadableInput(problems)
+    if problems:
+        tell(UnreadableInput(problems))
+    return found, problems
 
 
 def faults_of(template: PodTemplate) -> tuple[list[str], list[str]]:

@@ -143,21 +143,14 @@ def _files(chosen: Chosen, focus: Focus, output: str) -> bool:
     """Print what is found of files; whether every pod would be admitted."""
     from webhook.cli import explain_json, explain_text
     from webhook.cli.chosen import read_files
-    from webhook.cli.decisions import decisions
+    from webhook.cli.decisions import readable
     from webhook.cli.fail_on import fails
-    from webhook.cli.failing import tell
     from webhook.cli.live.focus import check_policy
     from webhook.cli.live.text import focused
-    from webhook.errors import UnreadableInput
 
     offline, nodes = read_files(chosen)
     check_policy(focus, offline.policies, ())
-    problems = [*offline.problems]
-    decided = decisions(offline, problems)
-    if not decided:
-        raise UnreadableInput(problems)
-    if problems:
-        tell(UnreadableInput(problems))
+    decided, problems = readable(offline)
     unknown = offline.not_known()
     noting.tell(unknown)
     if output == "json":

@@ -73,11 +73,9 @@ def command(
     `fairlead explain` with the same options says why.
     """
     from webhook.cli.chosen import Chosen, read_files
-    from webhook.cli.decisions import decisions
+    from webhook.cli.decisions import readable
     from webhook.cli.fail_on import check_usage, fails
-    from webhook.cli.failing import tell
     from webhook.cli.mutate_text import Printer
-    from webhook.errors import UnreadableInput
 
     chosen = Chosen(
         words, filenames, policies, namespace, namespaces_file, nodes, kubeconfig, context, fail_on
@@ -93,12 +91,7 @@ def command(
     else:
         offline, known = read_files(chosen)
         notes = ()
-    problems = [*offline.problems]
-    decided = decisions(offline, problems)
-    if not decided:
-        raise UnreadableInput(problems)
-    if problems:
-        tell(UnreadableInput(problems))
+    decided, problems = readable(offline)
     printer = Printer(offline, decided, known)
     printer.notes()
     match output:
