@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -41,6 +42,7 @@ OVERHEAD = {"cpu": "100m", "memory": "1Mi"}
 ENTRIES = [f'admission webhook "{entry}.{names.GROUP}"' for entry in ("pods-0", "namespaces")]
 NODE = "n1"
 NODE_USER = f"{names.NODE_USERS}{NODE}"
+_TITLE = re.compile(r"^fairlead: pod \S+: ")
 # What the API server makes up anew for each pod.
 VOLATILE = ("uid", "creationTimestamp", "managedFields", "namespace")
 
@@ -169,6 +171,7 @@ def comparable(pod: Json) -> Json:
 def ours(texts: Iterable[str]) -> set[str]:
     """Warnings but for the API server's own: it may have one of what a policy set.
 
-    (A spread constraint without a labelSelector, say.)
+    (A spread constraint without a labelSelector, say.) Without the pod's name, which may have been
+    made up after it was asked about.
     """
-    return {text for text in texts if text.startswith("fairlead: ")}
+    return {_TITLE.sub("fairlead: ", text) for text in texts if text.startswith("fairlead: ")}
