@@ -57,6 +57,17 @@ def test_what_is_certain_for_every_pod_of_a_policy_is_an_error(wording: Wording)
     wording(str(finding))
 
 
+def test_what_another_policy_may_decide_is_not_certain() -> None:
+    """The first takes the zone of the third away from every pod: none of them stays Pending."""
+    zones_of = [{"nodeSelector": {"zone": zone}} for zone in "ba"]
+    first, third = (
+        policy(f"p{at}", overrides=zone) for at, zone in zip((0, 2), zones_of, strict=True)
+    )
+    second = policy("p1", overrides=within("b"))
+    assert {each.severity for each in found_in(first, second, third)} <= {"warning"}
+    assert {each.severity for each in found_in(second, third)} == {"error"}
+
+
 def test_three_of_which_each_two_leave_a_node_are_told(wording: Wording) -> None:
     """With a pod."""
     nodes = tuple(Node(each, dict.fromkeys(each, "1"), ()) for each in ("xy", "yz", "xz"))

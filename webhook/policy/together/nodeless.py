@@ -78,6 +78,7 @@ class _Search:
         self._nodes = NodeMasks(nodes)
         self._makers = Makers(classes.values(), nodes)
         self._chosen = chosen
+        self._policies = policies
         self._total = len(nodes)
         self._left = most
         # What is tolerated for every pod opens nodes to each of them.
@@ -93,7 +94,7 @@ class _Search:
         """One for each policy, and for those that it leaves no node beside."""
         found: dict[tuple[Policy, bool, bool], list[tuple[Policy, ...]]] = {}
         for policies in self._nodeless():
-            certain = _is_certain(policies)
+            certain = self._is_certain(policies)
             key = (policies[-1], certain, len(policies) > 2)
             found.setdefault(key, []).append(policies)
         for (policy, certain, _), sets in found.items():
@@ -172,6 +173,18 @@ class _Search:
             return False
         return not self._makers.of(limits, tolerations)
 
+    def _is_certain(self, policies: Sequence[Policy]) -> bool:
+        """Whether it holds for each pod of the last, which is enforced itself.
+
+        All the others are enforced for each of them; and nobody else says anything of nodes to some
+        of them, for that may decide what these say, or open nodes.
+        """
+        last = policies[-1]
+        if not last.enforced or not all(each.outruns(last) for each in policies):
+            return False
+        beside = (each for each in self._policies if each not in policies and not each.apart(last))
+        return not any(_speaks_of_nodes(each) for each in beside)
+
     def _concern(
         self, policy: Policy, sets: Sequence[tuple[Policy, ...]], *, certain: bool
     ) -> Concern:
@@ -203,15 +216,14 @@ def _bundle(policies: Sequence[Policy]) -> Bundle:
     return fold([each.name for each in policies], wishes)
 
 
+def _speaks_of_nodes(policy: Policy) -> bool:
+    standing = _standing([policy])
+    return any(limits_nodes(wish) for wish in standing) or any(tolerations_of(standing))
+
+
 def _of(bundle: Bundle) -> list[Wish]:
     return [*node_wishes(bundle), *bundle.tolerations]
 
 
 def _standing(policies: Sequence[Policy]) -> list[Wish]:
     return _of(_bundle(policies))
-
-
-def _is_certain(policies: Sequence[Policy]) -> bool:
-    """Whether all the others are enforced for each pod of the last, which is enforced itself."""
-    last = policies[-1]
-    return last.enforced and all(each.outruns(last) for each in policies)
