@@ -49,18 +49,36 @@ spec: {overrides: {capacity: [{class: spot, mode: Constrain}]}}
 def plane(
     binaries: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ControlPlane]:
-    """An API server of the module's own, for the shared one keeps its definitions."""
+    """An API server of the module's own, with the definitions; the shared one has more kinds."""
     directory = tmp_path_factory.mktemp("policies") / "state"
     with ControlPlane(directory, binaries, SMALL) as started:
         yield started
 
 
-@pytest.fixture
-def kubectl(plane: ControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl]) -> Kubectl:
-    """kubectl for a cluster that has no policies, and no definitions of them."""
+@pytest.fixture(scope="module")
+def defined(plane: ControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl]) -> Kubectl:
+    """kubectl for that API server."""
     kubectl = kubectl_for(plane)
-    kubectl("delete", "crd", *DEFINITIONS, "--ignore-not-found")
+    define(kubectl)
     return kubectl
+
+
+@pytest.fixture
+def kubectl(defined: Kubectl) -> Kubectl:
+    """kubectl for a cluster that has the definitions, and no policies."""
+    defined("delete", ",".join(RESOURCES), "--all")
+    return defined
+
+
+@pytest.fixture
+def empty(binaries: Mapping[str, Path], tmp_path: Path) -> Iterator[ControlPlane]:
+    """An API server of one test's own, for who restarts it or takes the definitions away.
+
+    One that lost its definitions, or has just started, may take minutes until it lets go of the
+    next ones: in CI `kubectl delete crd` once waited for more than three.
+    """
+    with ControlPlane(tmp_path / "own", binaries, SMALL) as started:
+        yield started
 
 
 def define(kubectl: Kubectl, definitions: Sequence[str] = DEFINITIONS) -> None:
@@ -131,7 +149,6 @@ def test_the_set_follows_the_objects_of_the_cluster(
     plane: ControlPlane, kubectl: Kubectl, tmp_path: Path
 ) -> None:
     """Each write of a policy or class is served, with the hash that files would have."""
-    define(kubectl)
     with serving(plane, tmp_path) as server:
         server.wait_ready()
         wait_for_set(server)
@@ -163,7 +180,6 @@ def test_every_field_has_the_hash_of_its_file(
     plane: ControlPlane, kubectl: Kubectl, tmp_path: Path
 ) -> None:
     """Nothing that the API server does to an object changes what it says; and it ends well."""
-    define(kubectl)
     kubectl("apply", "-f", "-", stdin=EVERYTHING)
     with serving(plane, tmp_path) as server:
         wait_for_set(server, EVERYTHING)
@@ -177,7 +193,6 @@ def test_a_set_that_is_none_leaves_the_last_good_one(
     plane: ControlPlane, kubectl: Kubectl, tmp_path: Path
 ) -> None:
     """Named in log, metric and readiness with the object and the field, until it is mended."""
-    define(kubectl)
     kubectl("apply", "-f", "-", stdin=pool_policy("a"))
     where = "placementpolicies/wish: spec.overrides.capacity[0].class: "
     unknown = (where, "no capacity class")
@@ -224,7 +239,6 @@ def test_forged_reviews_of_policies_cost_the_api_server_few_reads(
     plane: ControlPlane, kubectl: Kubectl, tmp_path: Path
 ) -> None:
     """One a second at most, whoever posts however many; each would else be one by itself."""
-    define(kubectl)
     with serving(plane, tmp_path) as server:
         server.wait_ready()
         before, began = lists(kubectl), time.monotonic()
@@ -243,10 +257,11 @@ def test_forged_reviews_of_policies_cost_the_api_server_few_reads(
 
 
 def test_a_cluster_without_the_definitions_is_waited_for_and_their_loss_is_survived(
-    plane: ControlPlane, kubectl: Kubectl, tmp_path: Path
+    empty: ControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl], tmp_path: Path
 ) -> None:
     """Not ready at first, with the cure; later the last good set serves on, and says why."""
-    with serving(plane, tmp_path) as server:
+    kubectl = kubectl_for(empty)
+    with serving(empty, tmp_path) as server:
         for definition in DEFINITIONS:
             cure = f"kubectl apply -f manifests/crds/{definition}.yaml"
             wait_for_reason(server, "not listed yet", cure)
@@ -272,19 +287,20 @@ def test_a_cluster_without_the_definitions_is_waited_for_and_their_loss_is_survi
 
 
 def test_policies_are_followed_again_after_the_api_server_was_away(
-    plane: ControlPlane, kubectl: Kubectl, tmp_path: Path
+    empty: ControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl], tmp_path: Path
 ) -> None:
     """The last good set serves meanwhile."""
+    kubectl = kubectl_for(empty)
     define(kubectl)
     kubectl("apply", "-f", "-", stdin=pool_policy("a"))
-    with serving(plane, tmp_path) as server:
+    with serving(empty, tmp_path) as server:
         server.wait_ready()
         wait_for_set(server, pool_policy("a"))
-        plane.stop_component("kube-apiserver")
+        empty.stop_component("kube-apiserver")
         wait_for_reason(server, "loaded at", names.PLACEMENT_POLICIES, "cannot connect")
         assert pool(server) == "a"
-        plane.start_component("kube-apiserver")
-        plane.wait_for_api_server()
+        empty.start_component("kube-apiserver")
+        empty.wait_for_api_server()
         # An API server that has just started may not know yet what it serves.
         eventually(
             "policies can be written",
@@ -298,7 +314,6 @@ def test_the_manifests_rights_are_enough_and_each_is_needed(
     plane: ControlPlane, kubectl: Kubectl, tmp_path: Path
 ) -> None:
     """Without them it is not ready, and says which; with list alone it hears of no change."""
-    define(kubectl)
     rights = RIGHTS.read_text()
     with serving(plane, tmp_path, account(kubectl)) as server:
         for resource in RESOURCES:
