@@ -11,12 +11,14 @@ import pytest
 
 from tests.wording import mentions
 from webhook.errors import SandboxError
+from webhook.sandbox import ports
 from webhook.sandbox.ports import free_ports
 
 # Ports for two processes that each take twenty: they meet all the time, and some may be in use.
 WITHIN = range(21_000, 21_060)
 PROGRAM = f"""
 import sys
+from webhook.sandbox import ports
 from webhook.sandbox.ports import free_ports
 names = [str(number) for number in range(20)]
 print(*free_ports(names, {WITHIN}).values(), flush=True)
@@ -46,12 +48,20 @@ def test_two_processes_never_get_the_same_port() -> None:
     assert len(ports) == len(set(ports)) == 40
 
 
-def test_the_kernel_gives_none_of_them_to_a_connection() -> None:
+@pytest.mark.parametrize(
+    ("kernels", "end"), [("22000\t60999", 22_000), ("1024\t65535", 32_768), ("", 32_768)]
+)
+def test_the_kernel_gives_none_of_them_to_a_connection(
+    kernels: str, end: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """They are below the range that it takes from for port 0, unless that is nearly all ports."""
-    lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    if lowest < 22_000:
-        pytest.skip(f"the kernel gives ports from {lowest} on")
-    assert max(free_ports(["a", "b"]).values()) < lowest
+    stated = tmp_path / "ip_local_port_range"
+    stated.write_text(kernels)
+    monkeypatch.setattr(ports, "_RANGE", stated)
+    within: list[range] = []
+    monkeypatch.setattr(ports, "_take", within.append)
+    free_ports(["a"])
+    assert within == [range(20_000, end)]
 
 
 def test_a_port_on_which_somebody_listens_is_not_free() -> None:

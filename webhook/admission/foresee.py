@@ -21,7 +21,7 @@ from webhook.errors import InvalidPod, InvalidReview, InvalidRun, NotSynced
 from webhook.identity import misread
 from webhook.placement.pod_requests import requests
 from webhook.placement.trace import warning
-from webhook.workloads.object import Object
+from webhook.workloads.object import ANSWERED, Object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -267,14 +267,13 @@ def _read(body: bytes) -> _Workload:
             request, "namespace", "request.namespace", longest=review.LONGEST_NAME
         ),
         kind=str(new.get("kind"))[:_LONGEST_KIND],
-        name=(name or Object("the API server", new).name)[: review.LONGEST_NAME],
+        name=(name or Object(ANSWERED, new).name)[: review.LONGEST_NAME],
     )
     return _Workload(about, new, old if isinstance(old, dict) else None)
 
 
 def _marked(workload: JsonObject) -> bool:
-    labels = Object("the API server", workload).metadata.get("labels")
-    return isinstance(labels, dict) and names.RUN in labels
+    return Object(ANSWERED, workload).is_labelled
 
 
 def _unmarked(workload: _Workload) -> tuple[str, ...]:

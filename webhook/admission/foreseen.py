@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from webhook.admission.advice import fitting
+from webhook.admission.review import SIGNATURE
 from webhook.workloads.template import described
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 MOST_REPLICAS: Final = 128
 # A rejection may quote a whole affinity. What is left out here, the pod's own Event has.
 _LONGEST_REASON: Final = 400
-_PREFIX: Final = "fairlead: "
 
 
 class Pods(Protocol):
@@ -109,17 +109,17 @@ def words(
             subject = f"{_counted(who)} of {title} in {namespace}"
         else:
             subject = f"{title} in {namespace}: {', '.join(map(str, who))}"
-        said.append(f"{_PREFIX}{subject} would be rejected: {_short(reason)}")
-    said += [f"{_PREFIX}{title}: {each}" for each in faults]
+        said.append(f"{SIGNATURE}{subject} would be rejected: {_short(reason)}")
+    said += [f"{SIGNATURE}{title}: {each}" for each in faults]
     for warning, who in _by(found, lambda fate: fate.warnings):
         which = "" if _all(who, found) else f", {', '.join(map(str, who))}"
-        said.append(f"{_PREFIX}{title}{which}: {warning.removeprefix(_PREFIX)}")
+        said.append(f"{SIGNATURE}{title}{which}: {warning.removeprefix(SIGNATURE)}")
     return fitting(said)
 
 
 def nothing_of(kind: str, name: str, problems: Sequence[str]) -> list[str]:
     """That no pods can be made of the workload, and why."""
-    return fitting([f"{_PREFIX}{kind} {name} can have no pods: {each}" for each in problems])
+    return fitting([f"{SIGNATURE}{kind} {name} can have no pods: {each}" for each in problems])
 
 
 def _by(
@@ -146,5 +146,5 @@ def _counted(who: Sequence[Group]) -> str:
 
 
 def _short(reason: str) -> str:
-    text = reason.removeprefix(_PREFIX)
+    text = reason.removeprefix(SIGNATURE)
     return text if len(text) <= _LONGEST_REASON else f"{text[: _LONGEST_REASON - 1]}…"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from webhook.admission.review import SIGNATURE
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -12,7 +14,6 @@ if TYPE_CHECKING:
 
 REJECTED: Final = "PlacementRejected"
 NO_NODE: Final = "NoNode"
-_PREFIX: Final = "fairlead: "
 _TEMPLATE_HASH: Final = "pod-template-hash"
 # An API group, a slash and a version; names and kinds are shorter.
 _LONGEST_PART: Final = 253 + 1 + 63
@@ -93,5 +94,5 @@ def _template(pod: JsonObject, owner: Owner) -> str:
 
 
 def _quoted(text: str) -> str:
-    said = text.removeprefix(_PREFIX)
+    said = text.removeprefix(SIGNATURE)
     return said if len(said) <= _QUOTED else f"{said[: _QUOTED - 1]}…"

@@ -57,8 +57,7 @@ def coloured(decision: Decision, text: str) -> str:
 
 def cure(template: PodTemplate) -> str:
     """How pods that belong to no run become a part of one."""
-    own = template.source.metadata.get("labels")
-    if not template.is_pod and isinstance(own, dict) and names.RUN in own:
+    if template.source.is_labelled and not template.is_pod:
         return (
             f"the label {names.RUN} is on the {template.source.kind} itself; "
             f"pods get those of {template.labels_path}"

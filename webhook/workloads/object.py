@@ -42,6 +42,12 @@ class Object:
         return found if isinstance(found, dict) else {}
 
     @property
+    def is_labelled(self) -> bool:
+        """Whether its own labels name a run, which its pods get only from their template."""
+        labels = self.metadata.get("labels")
+        return isinstance(labels, dict) and names.RUN in labels
+
+    @property
     def name(self) -> str:
         """Its name; if the API server is to make one, that with a star at its end."""
         name, prefix = self.metadata.get("name"), self.metadata.get("generateName")
