@@ -22,8 +22,10 @@ from tests.policy.examples import EVERYTHING
 from tests.wording import mentions
 from webhook import names
 from webhook.admission.policy_handler import READ_PAUSE
+from webhook.policy.crd import custom_resource_definitions
 from webhook.policy.load import load
 from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.definition import install_definition
 from webhook.validating import POLICIES_PATH
 
 if TYPE_CHECKING:
@@ -58,9 +60,9 @@ def plane(
 @pytest.fixture(scope="module")
 def defined(plane: ControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl]) -> Kubectl:
     """kubectl for that API server."""
-    kubectl = kubectl_for(plane)
-    define(kubectl)
-    return kubectl
+    for definition in custom_resource_definitions().values():
+        install_definition(plane.api, definition)
+    return kubectl_for(plane)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.errors import SandboxError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 _JSON: Final = "application/json"
@@ -33,15 +34,22 @@ class Api:
         self._kept: dict[int, http.client.HTTPSConnection] = {}
 
     def call(
-        self, method: str, path: str, body: object = None, *, content_type: str = _JSON
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        content_type: str = _JSON,
+        accept: str = _JSON,
     ) -> tuple[int, Any]:
         """Status and decoded body of one request. Raises OSError if nobody answers.
 
         A body that is not JSON (readyz answers "ok") comes back as text.
         """
         sent = None if body is None else json.dumps(body)
+        headers = {"Content-Type": content_type, "Accept": accept}
         try:
-            status, text = self._exchange(method, path, sent, content_type)
+            status, text = self._exchange(method, path, sent, headers)
         except http.client.HTTPException as error:
             raise ConnectionError(f"{method} {path}: {error!r}") from error
         try:
@@ -83,21 +91,21 @@ class Api:
             self._kept.popitem()[1].close()
 
     def _exchange(
-        self, method: str, path: str, body: str | None, content_type: str
+        self, method: str, path: str, body: str | None, headers: Mapping[str, str]
     ) -> tuple[int, bytes]:
         kept = self._take()
         connection = kept or http.client.HTTPSConnection(
             "127.0.0.1", self._port, timeout=30, context=self._context
         )
         try:
-            connection.request(method, path, body, {"Content-Type": content_type})
+            connection.request(method, path, body, dict(headers))
             response = connection.getresponse()
             text = response.read()
         except (ConnectionError, ssl.SSLError):
             connection.close()
             # The server has closed it in this moment. What may have been done is not asked twice.
             if kept and method == "GET":
-                return self._exchange(method, path, body, content_type)
+                return self._exchange(method, path, body, headers)
             raise
         except BaseException:
             connection.close()

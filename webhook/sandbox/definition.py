@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from webhook.sandbox.api import Api
 
 _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+# What kubectl reads to learn which kinds there are (KEP-3352, aggregated discovery).
+_DISCOVERY: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
 def install_definition(api: Api, definition: Mapping[str, Any], patience: float = 30) -> None:
-    """Create the CustomResourceDefinition, and return once its objects can be created.
+    """Create the CustomResourceDefinition, and return once kubectl can create its objects.
 
     Raises SandboxError if it is refused, or there already, or not established in time.
     """
@@ -32,7 +34,27 @@ def install_definition(api: Api, definition: Mapping[str, Any], patience: float 
             condition["type"] == "Established" and condition["status"] == "True"
             for condition in status.get("conditions") or ()
         )
-        # For a moment it answers that its storage is initializing.
-        return established and api.call("GET", objects)[0] == HTTPStatus.OK
+        # For a moment it answers that its storage is initializing, and for another one kubectl is
+        # not told of the kind.
+        return (
+            established
+            and api.call("GET", objects)[0] == HTTPStatus.OK
+            and spec["names"]["plural"] in _discovered(api, spec["group"], version)
+        )
 
     wait_until(name, served, lambda: None, time.monotonic() + patience)
+
+
+def _discovered(api: Api, group: str, version: str) -> set[str]:
+    """The plurals of the kinds of this group and version that kubectl is told of."""
+    status, answer = api.call("GET", "/apis", accept=_DISCOVERY)
+    if status != HTTPStatus.OK:
+        return set()
+    return {
+        resource["resource"]
+        for each in answer["items"]
+        if each["metadata"]["name"] == group
+        for served in each["versions"]
+        if served["version"] == version
+        for resource in served["resources"]
+    }
