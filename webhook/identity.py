@@ -15,13 +15,13 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook import names
-from webhook.replicas import completion_index, parse_index
 from webhook.sources import SOURCES
+from webhook.sources.marks import completion_index, parse_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from webhook.marks import Clause, Source
+    from webhook.sources.marks import Clause, Condition, Source
 
 __all__ = ["READ_ANNOTATIONS", "READ_LABELS", "SOURCES", "Identity", "identify", "misread"]
 
@@ -205,13 +205,21 @@ def _name(row: Source, labels: Mapping[str, str], annotations: Mapping[str, str]
 
 
 def _index(row: Source, labels: Mapping[str, str], annotations: Mapping[str, str]) -> int | None:
-    if row.index is not None:
-        return row.index(labels, annotations)
-    for key, annotation in row.index_keys:
+    for (key, annotation), when in row.index:
         index = parse_index(annotations.get(key) if annotation else labels.get(key))
-        if index is not None:
+        if index is not None and (not when or _hold(when, labels, annotations)):
             return index
     return None
+
+
+def _hold(
+    conditions: tuple[Condition, ...],
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str],
+    role: str | None = None,
+    framework: str | None = None,
+) -> bool:
+    return all(each.holds(labels, annotations, role, framework) for each in conditions)
 
 
 def _leads(
@@ -223,8 +231,7 @@ def _leads(
     index: int | None,
 ) -> bool:
     for row in rows:
-        if row.leads is not None:
-            leads = row.leads(labels, annotations, role, framework)
-            if leads is not None:
-                return leads
+        for when, only_if in row.leaders:
+            if _hold(when, labels, annotations, role, framework):
+                return _hold(only_if, labels, annotations, role, framework)
     return role == "worker" and index == 0 and framework in names.WORKER_ZERO_LEADS

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from webhook.pod_schema import fields, rules
-from webhook.workloads.find import KINDS, group_of
-from webhook.workloads.template import at
+from webhook.workloads.by_kind import KINDS, claim_names, group_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
 
 # The API server itself judges these kinds' templates; their controllers add no volumes but claims.
 _JUDGED: Final = frozenset({"", "apps", "batch"})
-# Where a StatefulSet has claims, and a JobSet or the runtime of a TrainJob.
-_HOLDERS: Final = (("spec",), ("spec", "template", "spec"))
 
 
 def is_judged(template: PodTemplate) -> bool:
@@ -35,7 +32,7 @@ def template_faults(template: PodTemplate) -> Iterator[fields.Fault]:
     kind = fields.POD if template.is_pod else fields.TEMPLATE
     found = [*fields.faults(template.template, kind, whole=known)]
     if known:
-        volumes = set(_claims(source.value))
+        volumes = set(claim_names(source))
         more = not is_judged(template)
         of_spec = rules.faults(template.template.get("spec"), volumes=volumes, more_volumes=more)
         found += [each._replace(path=("spec", *each.path)) for each in of_spec]
@@ -43,18 +40,3 @@ def template_faults(template: PodTemplate) -> Iterator[fields.Fault]:
         if known or each.severity == "error":
             severity = each.severity if known else "warning"
             yield each._replace(path=(*template.path, *each.path), severity=severity)
-
-
-def _claims(value: Any) -> Iterator[str]:
-    """The names of the claims that the controller mounts as volumes."""
-    for path in _HOLDERS:
-        lists = [at(value, (*path, "volumeClaimTemplates"))]
-        policies = at(value, (*path, "volumeClaimPolicies"))
-        lists += [at(each, ("templates",)) for each in _list(policies)]
-        for claim in (each for some in lists for each in _list(some)):
-            if isinstance(name := at(claim, ("metadata", "name")), str):
-                yield name
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
 from webhook.errors import ClusterError
-from webhook.workloads.find import KINDS
+from webhook.workloads.by_kind import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from webhook.kube.client import Client
 
-# Pods are listed by themselves, and the runtimes of Trainer only become pods as JobSets.
-_NOT_LISTED: Final = frozenset({"Pod", "PodTemplate", "TrainingRuntime", "ClusterTrainingRuntime"})
+# Pods are listed by themselves, and some kinds only become pods as other objects.
 _WANTED: Final = frozenset(
-    {(group, kind) for group, kind in KINDS if kind not in _NOT_LISTED}
+    {key for key, kinds in KINDS.items() if not any(kind.reusable for kind in kinds)}
+    - {("", "Pod")}
     | {(names.GROUP, names.RUN_KIND)}
 )
 

@@ -5,29 +5,19 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook import names
 from webhook.cli.live.finding import as_object
 from webhook.cli.live.kinds import NoSuchKind
 from webhook.errors import ClusterError
 from webhook.placement.schema.syntax import is_subdomain
+from webhook.sources import POD_KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from webhook.cli.live.kinds import Discovery
     from webhook.kube.client import Client
     from webhook.workloads.object import Object
 
-# What stands between an object and its pods, in this order.
-_BETWEEN: Final[Mapping[tuple[str, str], Sequence[str]]] = {
-    ("apps", "Deployment"): ("replicasets.apps",),
-    ("batch", "CronJob"): ("jobs.batch",),
-    ("jobset.x-k8s.io", "JobSet"): ("jobs.batch",),
-    ("trainer.kubeflow.org", "TrainJob"): ("jobsets.jobset.x-k8s.io", "jobs.batch"),
-    ("ray.io", "RayJob"): ("rayclusters.ray.io", "jobs.batch"),
-    ("ray.io", "RayService"): ("rayclusters.ray.io",),
-    (names.GROUP, names.RUN_KIND): ("deployments.apps", "replicasets.apps"),
-}
 _OVER: Final = ("Succeeded", "Failed")
 
 
@@ -73,7 +63,10 @@ async def pods_of(client: Client, discovery: Discovery, source: Object) -> list[
     """
     group = str(source.value.get("apiVersion") or "").rpartition("/")[0]
     uids = {source.metadata.get("uid")}
-    for word in _BETWEEN.get((group, source.kind), ()):
+    between = dict.fromkeys(
+        word for kind in POD_KINDS.get((group, source.kind), ()) for word in kind.through
+    )
+    for word in between:
         try:
             served = await discovery.by_word(word)
         except NoSuchKind:

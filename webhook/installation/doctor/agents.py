@@ -12,7 +12,7 @@ from webhook.installation.doctor.findings import Finding, warning
 from webhook.placement.nodes import admits, obstacle
 from webhook.policy.load import load
 from webhook.policy.objects import load_objects
-from webhook.workloads.core_kinds import daemon_set
+from webhook.workloads.find import pod_templates
 from webhook.workloads.object import Object
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _unmet(seen: Seen, found: Json, policies: PolicySet) -> Iterator[str]:
     """Why requirements would reject its pods, or else on how many of its nodes they do not hold."""
     namespace = found["metadata"]["namespace"]
     whole = {"apiVersion": "apps/v1", "kind": "DaemonSet", **found}
-    for template in daemon_set(Object("the cluster", whole)):
+    for template in pod_templates(Object("the cluster", whole)):
         labels = seen.namespaces[namespace]
         user = names.DAEMON_SET_CONTROLLER
         try:

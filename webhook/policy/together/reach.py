@@ -18,7 +18,7 @@ from webhook.placement.nodes import written
 from webhook.placement.schema.syntax import MAX_NAME
 from webhook.policy.conditions import is_glob
 from webhook.policy.selectors import compile_selector
-from webhook.replicas import parse_index
+from webhook.sources.marks import parse_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
