@@ -11,8 +11,7 @@ author's onto the pod, and the namespace as a whole.
 `POD_KINDS` has the kinds that make pods, by API group and kind. Where two files describe the same
 kind, one of them names the versions that it means.
 
-The files are read as they are, once, when this package is imported: tests hold them against
-`webhook.policy.source_model`, which has every field and finds what is wrong in a file.
+The files are read as they are, once, when this package is imported.
 
 Keys and values were read in the code that `origin` names; of three we know by documentation that
 pods carry them: KubeRay's replica index, Argo's workflow label, the name of a Workspace.
