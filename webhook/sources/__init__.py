@@ -11,7 +11,8 @@ author's onto the pod, and the namespace as a whole.
 `POD_KINDS` has the kinds that make pods, by API group and kind. Where two files describe the same
 kind, one of them names the versions that it means.
 
-The files are read as they are, once, when this package is imported.
+The files are read as they are, once, when this package is imported. `webhook.policy.run_source`
+reads such files strictly, and tests hold those that ship against it.
 
 Keys and values were read in the code that `origin` names; of three we know by documentation that
 pods carry them: KubeRay's replica index, Argo's workflow label, the name of a Workspace.
