@@ -109,7 +109,7 @@ def test_conditions_of_exceptions_are_asked_for() -> None:
             "podSelector": {"matchLabels": {"debug": "anna"}},
         }
     ).policies
-    assert policies.reads_resources
-    assert policies.reads_volumes
-    assert policies.tested_indexes == {0}
-    assert policies.tested_labels == {("debug", "anna")}
+    assert policies.tested["resources"]
+    assert policies.tested["volumes"]
+    assert policies.tested["replica_indexes"] == {0}
+    assert policies.tested["pod_selector"] == {("debug", "anna")}
