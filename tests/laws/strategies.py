@@ -187,6 +187,7 @@ def pods(draw: st.DrawFn) -> Json:
         ("priorityClassName", ("low", "cluster-default")),
         ("schedulerName", ("default-scheduler", "own")),
         ("securityContext", ({}, {"runAsUser": 0})),
+        ("serviceAccountName", ("default", "trainer", "a.b", "axb")),
     ):
         if draw(st.booleans()):
             spec[field] = draw(one(*values))
@@ -311,6 +312,7 @@ def policies(
                 {"namespaces": ["ml-*"]},
                 {"podSelector": {"matchLabels": {"stage": "prod"}}},
                 {"kinds": ["job"]},
+                {"serviceAccounts": ["train*"]},
             )
         )
     if draw(st.integers(0, 3)) == 0:
@@ -347,6 +349,7 @@ def exceptions(draw: st.DrawFn, name: str, most: int = 3) -> Json:
         {"namespaces": ["ml-*"]},
         {"namespaces": ["research"]},
         {"podSelector": {"matchLabels": {"stage": "prod"}}},
+        {"serviceAccounts": ["train*"]},
     )
     spec = {
         "policies": draw(st.just(["*"]) | wanted),

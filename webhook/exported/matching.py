@@ -60,7 +60,7 @@ def _condition(field: MatchField, value: Any) -> str:
 
 def _glob(pattern: str) -> str:
     """A glob as RE2 takes it. All else that may stand in one stands for itself there."""
-    return "".join({"*": ".*", "?": "."}.get(letter, letter) for letter in pattern)
+    return "".join({"*": ".*", "?": ".", ".": r"\."}.get(letter, letter) for letter in pattern)
 
 
 def _requests(resources: Sequence[str]) -> str:

@@ -104,6 +104,11 @@ FIELDS: Final = (
     MatchField("coordinator", "flag", "identity.coordinator", "variables.coordinator"),
     MatchField("resources", "values", "resources", noun="resource", phrase="requesting"),
     MatchField("volumes", "values", "volumes", noun="volume type", phrase="with volumes"),
+    MatchField(
+        "service_accounts", "name", "service_account",
+        "object.spec.?serviceAccountName.orValue('default')",
+        noun="service account", phrase="with service account", dotted=True,
+    ),
 )  # fmt: skip
 
 

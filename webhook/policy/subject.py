@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+# What the API server gives a pod that names none.
+DEFAULT_SERVICE_ACCOUNT: Final = "default"
 # Some digit but 0 before any exponent or unit (the grammar of resource.Quantity).
 _MORE_THAN_NOTHING = re.compile(r"\+?[0.]*[1-9]", re.ASCII)
 
@@ -28,6 +30,7 @@ class Subject(NamedTuple):
     identity: Identity
     resources: frozenset[str] = frozenset()
     volumes: frozenset[str] = frozenset()
+    service_account: str = DEFAULT_SERVICE_ACCOUNT
 
 
 def subject_of(
@@ -50,6 +53,7 @@ def subject_of(
         identity,
         resources(spec) if "resources" in asked else frozenset(),
         volumes(spec) if "volumes" in asked else frozenset(),
+        service_account(spec) if "service_accounts" in asked else DEFAULT_SERVICE_ACCOUNT,
     )
 
 
@@ -78,6 +82,19 @@ def volumes(spec: JsonObject) -> frozenset[str]:
     for volume in _objects(spec.get("volumes")):
         found.update(key for key, value in volume.items() if key != "name" and value is not None)
     return frozenset(found)
+
+
+def service_account(spec: JsonObject) -> str:
+    """The service account of a v1.PodSpec, also where only the deprecated field names it.
+
+    Source: the admission plugin ServiceAccount, which runs before webhooks, and
+    Convert_v1_PodSpec_To_core_PodSpec, k8s.io/kubernetes/pkg/apis/core/v1.
+    """
+    for field in ("serviceAccountName", "serviceAccount"):
+        name = spec.get(field)
+        if name and isinstance(name, str):
+            return name
+    return DEFAULT_SERVICE_ACCOUNT
 
 
 def _objects(value: Any) -> list[JsonObject]:
