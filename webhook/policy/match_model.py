@@ -6,9 +6,9 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from webhook import names
-from webhook.placement.schema.base import Strict, guess, own_error, shown
 from webhook.placement.schema.selectors import LabelSelector
 from webhook.placement.schema.syntax import ResourceName
+from webhook.strict import Strict, guess, own_error, shown
 
 # The volume sources of v1.VolumeSource, as a pod's volume names them.
 VOLUME_SOURCES: Final = (

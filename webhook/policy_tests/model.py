@@ -5,7 +5,6 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import AfterValidator, Field
 
-from webhook.placement.schema.base import Problem, Strict, distinct, guess
 from webhook.placement.schema.moments import Moment
 from webhook.placement.schema.syntax import (
     AnnotationKey,
@@ -16,6 +15,7 @@ from webhook.placement.schema.syntax import (
 )
 from webhook.placement.schema.taints import Taint, Toleration
 from webhook.policy_tests.pods import SPEC_FIELDS
+from webhook.strict import Problem, Strict, distinct, guess
 
 Text = Annotated[str, Field(min_length=1)]
 Items = list[dict[str, Any]]

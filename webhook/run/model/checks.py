@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from webhook import names
-from webhook.placement.schema.base import Problem, guess, shown
 from webhook.placement.schema.limits import long_lists
 from webhook.placement.schema.syntax import MAX_NAME
 from webhook.run.roles import ROLES, Roles
+from webhook.strict import Problem, guess, shown
 
 # Kinds whose pod stays until somebody ends it, and their opposite.
 SERVING = frozenset({"notebook", "tensorboard", "service"})

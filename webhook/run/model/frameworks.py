@@ -4,7 +4,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from webhook.placement.schema.base import Strict, own_error, shown
+from webhook.strict import Strict, own_error, shown
 
 _MOST_PROCESSES = 1000
 _WORDS = ("auto", "gpu", "cpu")

@@ -5,12 +5,12 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field
 
-from webhook.placement.schema.base import Problem, Strict, distinct, own_error
 from webhook.run.model import frameworks
 from webhook.run.model.checks import DEFAULT_ROLE, SERVING, environment_problems, spec_problems
 from webhook.run.model.environment import Environment
 from webhook.run.model.replica import PodTemplate, ReplicaSpec
 from webhook.run.roles import ROLES
+from webhook.strict import Problem, Strict, distinct, own_error
 
 RunKind: TypeAlias = Literal["experiment", "job", "build", "notebook", "tensorboard", "service"]
 Framework: TypeAlias = Literal[

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.placement.schema.base import guess, shown
 from webhook.run.polyaxon.components import params, shortcuts
 from webhook.run.polyaxon.components.distributed import distributed
 from webhook.run.polyaxon.components.pod import Given
@@ -15,6 +14,7 @@ from webhook.run.polyaxon.made import Made
 from webhook.run.polyaxon.section import Section
 from webhook.run.polyaxon.templates import bound
 from webhook.run.polyaxon.values import want_flag
+from webhook.strict import guess, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
