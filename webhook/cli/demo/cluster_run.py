@@ -11,7 +11,7 @@ from webhook.cli.demo.admitted import Admitted
 from webhook.cli.demo.examples import RUN_FILE
 from webhook.cli.demo.whole_run import Ran, pods_of
 from webhook.errors import SandboxError
-from webhook.run.roles import end_role
+from webhook.run.rendezvous.table import end_role
 
 if TYPE_CHECKING:
     from webhook.placement.shapes import JsonObject
