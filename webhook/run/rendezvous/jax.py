@@ -20,7 +20,6 @@ from webhook.strict import Strict
 if TYPE_CHECKING:
     from webhook.run.gang import Gang
 
-
 PORT: Final = 6666
 
 

@@ -49,7 +49,7 @@ HOSTFILE: Final = "hostfile"
 SSH_CONFIG: Final = "ssh_config"
 DISCOVER: Final = "discover_hosts.sh"
 _PATH: Final = f"{FILES}/{HOSTFILE}"
-_SSH: Final = f"-F {FILES}/{SSH_CONFIG}"
+SSH_OPTIONS: Final = f"-F {FILES}/{SSH_CONFIG}"
 # The run's Service publishes an address as soon as a pod is there, and none before.
 _DISCOVER: Final = (
     "#!/bin/sh\n"
@@ -57,18 +57,16 @@ _DISCOVER: Final = (
     '  if getent hosts "$host" > /dev/null; then echo "$host"; fi\n'
     "done\n"
 )
-_NO_DEVICES: Final = dict.fromkeys(("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"), "")
+NO_DEVICES: Final = dict.fromkeys(("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"), "")
 # What mpi-operator assumes as well; the search domain must be written out.
 CLUSTER_DOMAIN: Final = "cluster.local"
+PORT: Final = 22
 
 
 class _Host(NamedTuple):
     role: str
     replica: int
     slots: int
-
-
-PORT: Final = 22
 
 
 class Mpi(Strict):
@@ -103,11 +101,11 @@ def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:  # noqa: ARG001
         return ReplicaEnv()
     which = {"K_MPI_JOB_ROLE": role}
     if role == "worker":
-        return ReplicaEnv(which, _sshd(own))
+        return ReplicaEnv(which, sshd_command(own.ssh_auth_mount_path, own.port))
     each = {host.slots for host in hosts}
     env = _VARIABLES[own.implementation](each.pop() if len(each) == 1 else None)
     computes = own.launcher_as_worker or any(gang.gpus("launcher"))
-    return ReplicaEnv(which | env | ({} if computes else _NO_DEVICES))
+    return ReplicaEnv(which | env | ({} if computes else NO_DEVICES))
 
 
 def render_shared(gang: Gang) -> SharedConfig:
@@ -132,7 +130,11 @@ def render_shared(gang: Gang) -> SharedConfig:
     by_name = own.implementation != "OpenMPI"
     domain = f"{gang.run}.{gang.namespace}.svc.{gang.cluster_domain or CLUSTER_DOMAIN}"
     return SharedConfig(
-        {HOSTFILE: text, SSH_CONFIG: _ssh_config(own), DISCOVER: _DISCOVER},
+        {
+            HOSTFILE: text,
+            SSH_CONFIG: ssh_config(own.ssh_auth_mount_path, own.port),
+            DISCOVER: _DISCOVER,
+        },
         own.ssh_auth_mount_path,
         (domain,) if by_name else (),
     )
@@ -153,10 +155,13 @@ def _hostfile(own: Mpi, hosts: tuple[_Host, ...], address: Callable[[str, int], 
     return "".join(line.format(address(host.role, host.replica), host.slots) for host in hosts)
 
 
-def _ssh_config(own: Mpi) -> str:
-    """ssh_config(5): what is said first holds, so the image's own files say the rest."""
-    # Else the image's port holds: mpi-operator's listen on 2222, and say so to ssh.
-    port = "" if own.port is None else f"    Port {own.port}\n"
+def ssh_config(keys: str, port: int | None) -> str:
+    """ssh_config(5) for keys mounted at `keys`; the first value of an option holds.
+
+    So the image's own files set the rest: without `port` the port too, for mpi-operator's images
+    listen on 2222.
+    """
+    line = "" if port is None else f"    Port {port}\n"
     return (
         "Host *\n"
         # A worker's pod runs before its sshd listens.
@@ -165,17 +170,18 @@ def _ssh_config(own: Mpi) -> str:
         "    StrictHostKeyChecking no\n"
         "    UserKnownHostsFile /dev/null\n"
         "    LogLevel ERROR\n"
-        f"    IdentityFile {own.ssh_auth_mount_path}/{SSH_PRIVATE_KEY}\n"
-        f"{port}"
+        f"    IdentityFile {keys}/{SSH_PRIVATE_KEY}\n"
+        f"{line}"
         "    Include ~/.ssh/config /etc/ssh/ssh_config\n"
     )
 
 
-def _sshd(own: Mpi) -> tuple[str, ...]:
-    port = () if own.port is None else ("-p", str(own.port))
-    keys = f"AuthorizedKeysFile={own.ssh_auth_mount_path}/{SSH_AUTHORIZED_KEYS}"
+def sshd_command(keys: str, port: int | None) -> tuple[str, ...]:
+    """sshd for keys mounted at `keys`, on `port` or the image's own."""
+    listen = () if port is None else ("-p", str(port))
+    file = f"AuthorizedKeysFile={keys}/{SSH_AUTHORIZED_KEYS}"
     # A mounted Secret's folder may be written by all, which strict modes forbid.
-    return ("/usr/sbin/sshd", "-De", "-o", "StrictModes=no", "-o", keys, *port)
+    return ("/usr/sbin/sshd", "-De", "-o", "StrictModes=no", "-o", file, *listen)
 
 
 def _open_mpi(slots: int | None) -> dict[str, str]:
@@ -184,10 +190,10 @@ def _open_mpi(slots: int | None) -> dict[str, str]:
         "OMPI_MCA_orte_default_hostfile": _PATH,
         # Without it hosts are told apart by the first part of their names alone.
         "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
-        "OMPI_MCA_plm_rsh_args": _SSH,
+        "OMPI_MCA_plm_rsh_args": SSH_OPTIONS,
         "PRTE_MCA_prte_default_hostfile": _PATH,
         "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
-        "PRTE_MCA_plm_ssh_args": _SSH,
+        "PRTE_MCA_plm_ssh_args": SSH_OPTIONS,
     }
     if slots is not None:
         env |= {
@@ -198,12 +204,12 @@ def _open_mpi(slots: int | None) -> dict[str, str]:
 
 
 def _intel(slots: int | None) -> dict[str, str]:
-    env = {"I_MPI_HYDRA_HOST_FILE": _PATH, "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS": _SSH}
+    env = {"I_MPI_HYDRA_HOST_FILE": _PATH, "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS": SSH_OPTIONS}
     return env if slots is None else env | {"I_MPI_PERHOST": str(slots)}
 
 
 def _mpich(slots: int | None) -> dict[str, str]:  # noqa: ARG001  its hostfile has them
-    return {"HYDRA_HOST_FILE": _PATH, "HYDRA_LAUNCHER_EXTRA_ARGS": _SSH}
+    return {"HYDRA_HOST_FILE": _PATH, "HYDRA_LAUNCHER_EXTRA_ARGS": SSH_OPTIONS}
 
 
 _VARIABLES: Final[Mapping[str, Callable[[int | None], dict[str, str]]]] = {

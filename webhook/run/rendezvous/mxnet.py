@@ -26,7 +26,6 @@ from webhook.strict import Strict
 if TYPE_CHECKING:
     from webhook.run.gang import Gang
 
-
 PORT: Final = 9091
 
 

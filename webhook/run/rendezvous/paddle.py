@@ -32,7 +32,6 @@ from webhook.strict import Strict
 if TYPE_CHECKING:
     from webhook.run.gang import Gang
 
-
 PORT: Final = 36543
 
 

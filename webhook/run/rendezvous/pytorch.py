@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from webhook.run.gang import Gang
 
-
 PORT: Final = 23456
 _MOST_PROCESSES: Final = 1000
 _WORDS: Final = ("auto", "gpu", "cpu")

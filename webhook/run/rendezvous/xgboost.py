@@ -34,7 +34,6 @@ from webhook.strict import Strict
 if TYPE_CHECKING:
     from webhook.run.gang import Gang
 
-
 PORT: Final = 9999
 
 
