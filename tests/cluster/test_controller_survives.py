@@ -20,9 +20,9 @@ from tests.cluster.scenes import ALONE, SOON, TEMPLATE, Scene, StartInRoom, play
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.controller import start_controller
+from webhook.sandbox.definition import definitions
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.nodes import SHIPPED_NODES, Pool, Taint, node_manifests, read_pools
-from webhook.sandbox.run_api import definitions
 
 pytest_plugins = ["tests.cluster.run_fixtures"]
 
