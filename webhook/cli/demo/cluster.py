@@ -17,7 +17,7 @@ from webhook.cli.demo.whole_run import Ran, pods_of
 from webhook.errors import SandboxError
 from webhook.placement import node_affinity
 from webhook.run.crd import custom_resource_definition
-from webhook.run.roles import end_role
+from webhook.run.rendezvous.table import end_role
 from webhook.sandbox.binaries import ALL, find_binaries, obtain_binaries, obtain_kubectl, version_of
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.controller import start_controller
