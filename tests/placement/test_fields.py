@@ -34,7 +34,7 @@ def test_a_field_is_read_from_its_own_place(field: Field) -> None:
     """And is unset where the pod does not have it."""
     value = {"a": "b"} if field.shape is Shape.MAP else type(field.unset)(7)
     pod: dict[str, Any] = {"metadata": {}, "spec": {}}
-    unset: dict[str, Any] = {} if field.shape is Shape.MAP else field.unset
+    unset: Any = {} if field.shape is Shape.MAP else field.unset
     assert getattr(read(pod), field.attribute) == unset
     pod[field.holder] = {field.name: value}
     assert getattr(read(pod), field.attribute) == value
