@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.placement import node_affinity
+from webhook.placement.fields import MAPS, SCALARS
 from webhook.placement.pod import PREFERRED_NODES
 from webhook.placement.tolerations import covered
 from webhook.placement.wishes import (
@@ -29,18 +30,6 @@ if TYPE_CHECKING:
     from webhook.placement.shapes import Term
     from webhook.placement.wishes import Wish
 
-MAPS = {
-    "nodeSelector": "node_selector",
-    "labels": "labels",
-    "annotations": "annotations",
-    "securityContext": "security_context",
-}
-SCALARS = {
-    "priorityClassName": "priority_class_name",
-    "schedulerName": "scheduler_name",
-    "runtimeClassName": "runtime_class_name",
-}
-
 
 def credits_of(
     policies: Iterable[str], wishes: Iterable[Wish], final: PodPlacement
@@ -59,10 +48,10 @@ def holds(wish: Wish, final: PodPlacement) -> bool:
     """Whether the pod has what the wish asks for."""
     match wish:
         case MemberWish():
-            members = getattr(final, MAPS[wish.map])
+            members = getattr(final, MAPS[wish.map].attribute)
             return wish.key in members and bool(members[wish.key] == wish.value)
         case ScalarWish():
-            return bool(getattr(final, SCALARS[wish.name]) == wish.value)
+            return bool(getattr(final, SCALARS[wish.name].attribute) == wish.value)
         case TolerationWish():
             return wish.toleration in final.tolerations
         case RequiredWish():

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from webhook.placement.fields import BY_NAME
 from webhook.placement.nodes import written
 from webhook.placement.trace import quoted, shortened
 
 if TYPE_CHECKING:
     from webhook.placement.capacity import CapacityClass, Mode
+    from webhook.placement.fields import Field
     from webhook.placement.shapes import Json, JsonObject, Term, Toleration
 
 Part: TypeAlias = Literal["requirements", "overrides", "defaults"]
 # In the order in which they are folded: a requirement never drops before the other two.
 PARTS: tuple[Part, ...] = ("requirements", "overrides", "defaults")
+_NAME: Final = re.compile(r"[^.\[]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +35,11 @@ class Wish(ABC):
     @abstractmethod
     def field(self) -> str:
         """The field's path as policy files write it, with the key in brackets."""
+
+    @cached_property
+    def row(self) -> Field:
+        """The row of its field in placement.fields."""
+        return BY_NAME[_NAME.findall(self.field)[0]]
 
     @property
     @abstractmethod
@@ -64,10 +73,10 @@ class MemberWish(Wish):
 
 @dataclass(frozen=True, kw_only=True)
 class ScalarWish(Wish):
-    """priorityClassName, schedulerName or runtimeClassName."""
+    """A field that is one text or number."""
 
     name: str
-    value: str
+    value: str | int
 
     @cached_property
     def field(self) -> str:

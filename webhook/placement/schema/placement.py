@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field
 
+from webhook.placement.fields import says_nothing
 from webhook.placement.schema.affinity import Affinity, Weight
 from webhook.placement.schema.security import PodSecurityContext
 from webhook.placement.schema.spread import TopologySpreadConstraint
@@ -146,7 +147,7 @@ class PlacementModel(Strict):
     def is_empty(self) -> bool:
         """Whether nothing is said but, perhaps, a patch strategy."""
         given = (name for name in type(self).model_fields if name != "patch_strategy")
-        return not any(getattr(self, name) for name in given)
+        return all(says_nothing(getattr(self, name)) for name in given)
 
 
 class Defaults(PlacementModel):
