@@ -81,6 +81,7 @@ def test_a_run_ends_with_its_leader_or_its_workers(
         ("dask", 8786),
         ("spark", 7078),
         ("ray", 6379),
+        ("deepspeed", 29500),
     ],
 )
 def test_ports_are_those_that_users_know(framework: str, port: int) -> None:

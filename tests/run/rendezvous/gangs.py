@@ -22,6 +22,11 @@ _OPTIONS: Final[dict[str, dict[str, st.SearchStrategy[Any]]]] = {
         "sshAuthMountPath": st.sampled_from(["/root/.ssh", "/home/mpiuser/.ssh"]),
     },
     "spark": {"executors": st.none() | st.integers(0, 9)},
+    "deepspeed": {
+        "slotsPerWorker": st.none() | st.integers(1, 8),
+        "sshAuthMountPath": st.sampled_from(["/root/.ssh", "/home/mpiuser/.ssh"]),
+        "sshPort": st.none() | st.integers(1, 65535),
+    },
 }
 
 Replica = tuple[str, int]

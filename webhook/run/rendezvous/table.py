@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.run.rendezvous import (
     dask,
+    deepspeed,
     jax,
     mpi,
     mxnet,
@@ -38,6 +39,7 @@ FRAMEWORKS: Final[Mapping[str, Framework]] = {
         dask.FRAMEWORK,
         spark.FRAMEWORK,
         ray.FRAMEWORK,
+        deepspeed.FRAMEWORK,
     )
 }
 ROLES: Final[Mapping[str | None, Roles]] = {
