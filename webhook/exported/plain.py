@@ -139,7 +139,7 @@ def lists(wishes: Sequence[Wanted], chosen: Sequence[Chosen]) -> Piece:
             entries += [
                 given(each.when, cel.data(each.wish.capacity.preferences(each.wish.weight)))
                 for each in chosen
-                if each.wish.mode == "Prefer"
+                if each.wish.mode.prefers
             ]
         if not entries:
             continue

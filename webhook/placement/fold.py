@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.placement import node_affinity
 from webhook.placement.bundle import Bundle, Demand
-from webhook.placement.capacity import compatible
 from webhook.placement.node_wishes import condition_of, keys_of, limits_nodes
 from webhook.placement.tolerations import NO_EXECUTE, covers, normal
 from webhook.placement.trace import Entry, Outcome, entry, quoted, warning
@@ -150,7 +149,8 @@ class _Folding:
             if other.part == wish.part != "requirements" or wish.is_default:
                 return other
             # None gives way, or is given way to, though it contradicts nobody.
-            joins = compatible(other.mode, wish.mode) and "None" not in (other.mode, wish.mode)
+            gives_way = other.mode.does_nothing or wish.mode.does_nothing
+            joins = other.mode.compatible(wish.mode) and not gives_way
             if _agree(other, wish) or not joins:
                 return other
         return None
@@ -281,7 +281,7 @@ def _agree(one: Wish, other: Wish) -> bool:
 
 def _contradicts(one: Wish, other: Wish) -> bool:
     if isinstance(one, CapacityWish) and isinstance(other, CapacityWish):
-        return not compatible(one.mode, other.mode)
+        return not one.mode.compatible(other.mode)
     return not _agree(one, other)
 
 

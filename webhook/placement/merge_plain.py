@@ -105,7 +105,7 @@ def lists(
         result = _appended(result, wish.name, wish.entries)
         _note_list(wish, pod, ledger)
     for settled in capacity:
-        if settled.mode == "Prefer":
+        if settled.mode.prefers:
             entries = settled.capacity.preferences(settled.weight)
             result = _appended(result, PREFERRED_NODES, entries)
     return result

@@ -73,12 +73,11 @@ def _required(terms: Sequence[Term], final: PodPlacement) -> bool:
 
 def _capacity(wish: CapacityWish, final: PodPlacement) -> bool:
     terms = wish.condition
-    if wish.mode == "None" or (terms is not None and not _required(terms, final)):
+    if wish.mode.does_nothing or (terms is not None and not _required(terms, final)):
         return False
-    if wish.mode == "Prevent":
-        return True
-    if wish.mode == "Prefer":
+    if wish.mode.prefers:
         own = final.lists.get(PREFERRED_NODES, ())
         if not all(item in own for item in wish.capacity.preferences(wish.weight)):
             return False
-    return all(covered(t, final.tolerations) for t in wish.capacity.tolerations)
+    tolerations = wish.capacity.tolerations if wish.mode.tolerates else ()
+    return all(covered(each, final.tolerations) for each in tolerations)

@@ -179,24 +179,17 @@ class CapacityWish(Wish):
     @property
     def wanted(self) -> str:
         """The mode."""
-        return self.mode
+        return self.mode.value
 
     @property
     def condition(self) -> tuple[Term, ...] | None:
         """The terms of which a node must meet one, or None if the mode leaves every node."""
-        return condition(self.capacity, self.mode)
+        return self.mode.condition(self.capacity)
 
 
 def _term_text(term: Term) -> str:
     requirements = (*(term.get("matchExpressions") or ()), *(term.get("matchFields") or ()))
     return ", ".join(map(written, requirements))
-
-
-def condition(capacity: CapacityClass, mode: Mode) -> tuple[Term, ...] | None:
-    """What the mode demands of a node's labels: one of these terms, or None for nothing."""
-    if mode == "Constrain":
-        return capacity.inside
-    return capacity.outside if mode == "Prevent" else None
 
 
 def spread_pair(constraint: JsonObject) -> tuple[str, str]:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import orjson
 
 from webhook.placement import node_affinity
-from webhook.placement.capacity import compatible
 from webhook.placement.tolerations import normal
 from webhook.placement.wishes import (
     CapacityWish,
@@ -116,9 +115,9 @@ class Shadows:
                     return True
                 if before.part == "requirements":
                     # Of None it cannot be told to what it has lost.
-                    return wish.mode == "None" or (
-                        before.mode != "None" and not compatible(before.mode, wish.mode)
-                    )
+                    if wish.mode.does_nothing or before.mode.does_nothing:
+                        return wish.mode.does_nothing
+                    return not before.mode.compatible(wish.mode)
                 return wish.capacity.name not in self._required_classes
             case (RequiredWish(), _) | (ListWish(), _):
                 return wish.is_default and before.is_default
