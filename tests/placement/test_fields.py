@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from webhook.placement.fields import BY_NAME, FIELDS, MAPS, SCALARS, Field, Shape, says_nothing
@@ -31,8 +33,8 @@ def test_every_attribute_of_a_pods_placement_has_a_row_or_a_reader_of_its_own() 
 def test_a_field_is_read_from_its_own_place(field: Field) -> None:
     """And is unset where the pod does not have it."""
     value = {"a": "b"} if field.shape is Shape.MAP else type(field.unset)(7)
-    pod = {"metadata": {}, "spec": {}}
-    unset = {} if field.shape is Shape.MAP else field.unset
+    pod: dict[str, Any] = {"metadata": {}, "spec": {}}
+    unset: Any = {} if field.shape is Shape.MAP else field.unset
     assert getattr(read(pod), field.attribute) == unset
     pod[field.holder] = {field.name: value}
     assert getattr(read(pod), field.attribute) == value

@@ -126,6 +126,8 @@ class _Folding:
             if type(other) is type(wish) and _key(other) == _key(wish):
                 if isinstance(wish, RequiredWish | ListWish) and not other.is_default:
                     continue
+                if _leaves_room(other, wish):
+                    continue
                 return other
         return None
 
@@ -260,6 +262,10 @@ def contradiction(wishes: Sequence[Wish], reason: str = "") -> str:
     if len({wish.policy for wish in wishes}) == 1:
         return f"{what}; change the policy"
     return f"{what}; change one of them or narrow its match"
+
+
+def _leaves_room(one: Wish, other: Wish) -> bool:
+    return isinstance(one, ScalarWish) and isinstance(other, ScalarWish) and one.leaves_room(other)
 
 
 def _agree(one: Wish, other: Wish) -> bool:

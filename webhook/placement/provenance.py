@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.placement import node_affinity
-from webhook.placement.fields import MAPS, SCALARS
+from webhook.placement.fields import MAPS
 from webhook.placement.pod import PREFERRED_NODES
 from webhook.placement.tolerations import covered
 from webhook.placement.wishes import (
@@ -51,7 +51,10 @@ def holds(wish: Wish, final: PodPlacement) -> bool:
             members = getattr(final, MAPS[wish.map].attribute)
             return wish.key in members and bool(members[wish.key] == wish.value)
         case ScalarWish():
-            return bool(getattr(final, SCALARS[wish.name].attribute) == wish.value)
+            if getattr(final, wish.row.attribute) != wish.value:
+                return False
+            # A maximum is given only where it is less than what the API server fills in.
+            return not wish.is_maximum or int(wish.value) < int(wish.row.silent)
         case TolerationWish():
             return wish.toleration in final.tolerations
         case RequiredWish():

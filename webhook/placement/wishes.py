@@ -84,9 +84,18 @@ class ScalarWish(Wish):
         return self.name
 
     @property
+    def is_maximum(self) -> bool:
+        """Whether the value is the most that the field may be."""
+        return self.part == "requirements" and self.row.requirement == "maximum"
+
+    @property
     def wanted(self) -> str:
         """The scalar's value, quoted."""
-        return quoted(self.value)
+        return f"at most {self.value}" if self.is_maximum else quoted(self.value)
+
+    def leaves_room(self, later: ScalarWish) -> bool:
+        """Whether a later wish for the field may stand beside it: one within this maximum."""
+        return self.is_maximum and (later.is_maximum or int(later.value) <= int(self.value))
 
 
 @dataclass(frozen=True, kw_only=True)
