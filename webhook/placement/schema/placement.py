@@ -123,6 +123,16 @@ class PlacementModel(Strict):
         description="The RuntimeClass. It is set where it is unset. Overrides and requirements "
         "reject another, since the runtime's overhead is already in the pod.",
     )
+    termination_grace_period_seconds: int | None = Field(
+        default=None,
+        ge=0,
+        le=2**63 - 1,
+        description="How long the pod may take to end after it is told to, in seconds. Defaults "
+        "set it where it is unset or 30; overrides set it; requirements are a maximum: they lower "
+        "it where it is unset or 30, and reject more. The API server writes 30 into a pod that "
+        "has none before any policy sees it, so an author who writes exactly 30 counts as one "
+        "who wrote nothing. Clouds cut it on nodes that they take away, such as spot nodes.",
+    )
     security_context: PodSecurityContext | None = Field(
         default=None,
         description="The pod's security context. Merged key by key, as nodeSelector.",
