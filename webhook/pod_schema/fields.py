@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from webhook.placement.quantity import InvalidQuantity, nanos
-from webhook.placement.schema.base import guess, shown
+from webhook.strict import guess, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -12,9 +12,9 @@ from webhook.policy_tests.verdict import Failure
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.placement.schema.base import Strict
     from webhook.placement.shapes import Json, JsonObject
     from webhook.policy_tests.model import Fields, Lacking
+    from webhook.strict import Strict
 
 
 def said(model: Strict) -> dict[str, Any]:

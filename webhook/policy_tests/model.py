@@ -7,7 +7,6 @@ from pydantic import AfterValidator, Field, create_model
 
 from webhook import names
 from webhook.placement import fields as placement
-from webhook.placement.schema.base import Problem, Strict, distinct, guess
 from webhook.placement.schema.moments import Moment
 from webhook.placement.schema.placement import Wishes
 from webhook.placement.schema.syntax import (
@@ -19,6 +18,7 @@ from webhook.placement.schema.syntax import (
 )
 from webhook.placement.schema.taints import Taint, Toleration
 from webhook.pod_schema.fields import fields_of
+from webhook.strict import Problem, Strict, distinct, guess
 
 Text = Annotated[str, Field(min_length=1)]
 # Results of which no placement can be asked: there is none.

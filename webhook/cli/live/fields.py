@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 from webhook.comparison.gaps import REQUIRED
 from webhook.placement.fields import BY_NAME, FIELDS, Shape
 from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES
-from webhook.placement.schema.base import guess
 from webhook.placement.schema.placement import Wishes
 from webhook.placement.schema.security import PodSecurityContext
 from webhook.placement.wishes import CapacityWish
+from webhook.strict import guess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

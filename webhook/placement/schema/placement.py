@@ -8,11 +8,11 @@ from pydantic import AfterValidator, ConfigDict, Field
 from webhook.placement.capacity import MODES, Mode
 from webhook.placement.fields import says_nothing
 from webhook.placement.schema.affinity import Affinity, Weight
-from webhook.placement.schema.base import Problem, Strict, distinct, words_of
 from webhook.placement.schema.security import PodSecurityContext
 from webhook.placement.schema.spread import TopologySpreadConstraint
 from webhook.placement.schema.syntax import AnnotationKey, LabelKey, LabelValue, ObjectName
 from webhook.placement.schema.taints import Toleration
+from webhook.strict import Problem, Strict, distinct, words_of
 
 _NO_NODE_NAME = "policies may not set nodeName: it passes by the scheduler and by taints"
 _NO_PATCH_STRATEGY = (

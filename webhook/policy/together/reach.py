@@ -19,6 +19,7 @@ from webhook.placement.schema.syntax import MAX_NAME
 from webhook.policy.conditions import is_glob
 from webhook.policy.selectors import compile_selector
 from webhook.replicas import parse_index
+from webhook.run.rendezvous.table import FRAMEWORKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,7 +38,7 @@ _SINGLE: Final = {
 }
 # Of these it may have several, and one that is asked for is enough.
 _SEVERAL: Final = ("resources", "volumes")
-_KNOWN: Final = {"kinds": names.KINDS, "frameworks": names.FRAMEWORKS, "roles": names.ROLES}
+_KNOWN: Final = {"kinds": names.KINDS, "frameworks": tuple(FRAMEWORKS), "roles": names.ROLES}
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 # Blocks of which each value is looked at by itself.
 _MOST_ATOMS: Final = 100

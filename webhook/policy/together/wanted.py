@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from webhook import names
 from webhook.placement import label_values
 from webhook.policy.together.reach import requirements
+from webhook.run.rendezvous.table import WORKER_ZERO_LEADS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -115,11 +116,11 @@ def ways_to_lead(leads: bool) -> Iterator[Wanted]:
         first = (
             _of(names.ROLE, "In", ["worker"]),
             _of(names.REPLICA_INDEX, "In", ["0"]),
-            _of(names.FRAMEWORK, "In", sorted(names.WORKER_ZERO_LEADS)),
+            _of(names.FRAMEWORK, "In", sorted(WORKER_ZERO_LEADS)),
         )
         yield Wanted(labels=first)
         return
     no_role = _of(names.ROLE, "NotIn", names.COORDINATOR_ROLES)
-    for key, values in ((names.REPLICA_INDEX, ["0"]), (names.FRAMEWORK, names.WORKER_ZERO_LEADS)):
+    for key, values in ((names.REPLICA_INDEX, ["0"]), (names.FRAMEWORK, WORKER_ZERO_LEADS)):
         yield Wanted(labels=(no_role, _of(key, "NotIn", values)))
     yield Wanted(labels=(no_role, _of(names.ROLE, "NotIn", ["worker"])))

@@ -12,15 +12,33 @@ one. `K_MPI_JOB_ROLE` tells both which they are. A launcher that computes nothin
 variables empty: an image that sets them to all GPUs of the node would have them without asking.
 
 `discover_hosts.sh` prints the hosts whose pods are there, for elastic Horovod.
+
+Roles are mpi-operator's, save that workers are not required: the launcher may do all the work
+itself. Its pod is made when the workers run, for it calls them by ssh. The port is ssh's own.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from pydantic import Field
 
 from webhook.errors import InvalidRun
-from webhook.run.gang import FILES, SSH_AUTHORIZED_KEYS, SSH_PRIVATE_KEY, Shared, Told
-from webhook.run.model.frameworks import Mpi
+from webhook.run.rendezvous.framework import (
+    FILES,
+    MAX_CONFIG_MAP,
+    SSH_AUTHORIZED_KEYS,
+    SSH_PRIVATE_KEY,
+    Framework,
+    KubeflowJob,
+    PolyaxonRuntime,
+    ReplicaEnv,
+    Roles,
+    SharedConfig,
+    port_field,
+    same_names,
+)
+from webhook.strict import Strict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,8 +58,6 @@ _DISCOVER: Final = (
     "done\n"
 )
 _NO_DEVICES: Final = dict.fromkeys(("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"), "")
-# A ConfigMap holds no more (MaxSecretSize in Kubernetes' core/v1 types).
-LIMIT: Final = 1024 * 1024
 # What mpi-operator assumes as well; the search domain must be written out.
 CLUSTER_DOMAIN: Final = "cluster.local"
 
@@ -52,21 +68,49 @@ class _Host(NamedTuple):
     slots: int
 
 
-def tell(gang: Gang, role: str, index: int) -> Told:  # noqa: ARG001  workers are alike
+PORT: Final = 22
+
+
+class Mpi(Strict):
+    """MPI's own settings."""
+
+    implementation: Literal["OpenMPI", "Intel", "MPICH"] = Field(
+        default="OpenMPI", description="Whose mpirun it is: the hostfile's form follows it."
+    )
+    slots_per_worker: int | None = Field(
+        default=None,
+        ge=1,
+        le=1000,
+        description="Processes on each worker. Default: the GPUs of its main container's limits, "
+        "else 1.",
+    )
+    ssh_auth_mount_path: str = Field(
+        default="/root/.ssh",
+        pattern=r"^/[^:]*$",
+        max_length=1024,
+        description="Where the run's SSH keys are mounted in every replica's main container.",
+    )
+    launcher_as_worker: bool = Field(
+        default=False, description="Whether the launcher's pod is in the hostfile too."
+    )
+    port: int | None = port_field(PORT, "The port of the workers' sshd.")
+
+
+def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:  # noqa: ARG001  workers are alike
     """The launcher: the hostfile and how to use ssh. A worker: sshd. Both: their role."""
     own, hosts = gang.settings(Mpi), gang.once(_hosts)
     if not hosts:
-        return Told()
+        return ReplicaEnv()
     which = {"K_MPI_JOB_ROLE": role}
     if role == "worker":
-        return Told(which, _sshd(own))
+        return ReplicaEnv(which, _sshd(own))
     each = {host.slots for host in hosts}
     env = _VARIABLES[own.implementation](each.pop() if len(each) == 1 else None)
     computes = own.launcher_as_worker or any(gang.gpus("launcher"))
-    return Told(which | env | ({} if computes else _NO_DEVICES))
+    return ReplicaEnv(which | env | ({} if computes else _NO_DEVICES))
 
 
-def share(gang: Gang) -> Shared:
+def render_shared(gang: Gang) -> SharedConfig:
     """The hostfile, SSH's keys and its configuration; nothing if no host is listed.
 
     MPICH and Intel MPI have the workers call back to the launcher by its bare hostname, which
@@ -74,20 +118,20 @@ def share(gang: Gang) -> Shared:
     """
     own, hosts = gang.settings(Mpi), gang.once(_hosts)
     if not hosts:
-        return Shared()
+        return SharedConfig()
     text = _hostfile(own, hosts, gang.host)
-    if len(text) > LIMIT:
+    if len(text) > MAX_CONFIG_MAP:
         text = _hostfile(own, hosts, gang.short_host)
-    if len(text) > LIMIT:
+    if len(text) > MAX_CONFIG_MAP:
         problem = (
             f"spec.replicas: the hostfile of {len(hosts)} hosts has {len(text)} bytes, with "
-            f"addresses as short as {gang.short_host('worker', 0)}; a ConfigMap holds {LIMIT}: "
-            "give the run fewer workers, or a shorter name"
+            f"addresses as short as {gang.short_host('worker', 0)}; a ConfigMap holds "
+            f"{MAX_CONFIG_MAP}: give the run fewer workers, or a shorter name"
         )
         raise InvalidRun([problem])
     by_name = own.implementation != "OpenMPI"
     domain = f"{gang.run}.{gang.namespace}.svc.{gang.cluster_domain or CLUSTER_DOMAIN}"
-    return Shared(
+    return SharedConfig(
         {HOSTFILE: text, SSH_CONFIG: _ssh_config(own), DISCOVER: _DISCOVER},
         own.ssh_auth_mount_path,
         (domain,) if by_name else (),
@@ -167,3 +211,22 @@ _VARIABLES: Final[Mapping[str, Callable[[int | None], dict[str, str]]]] = {
     "Intel": _intel,
     "MPICH": _mpich,
 }
+
+
+FRAMEWORK: Final = Framework(
+    name="mpi",
+    title="MPI",
+    settings=Mpi,
+    roles=Roles(
+        ("launcher", "worker"),
+        single=frozenset({"launcher"}),
+        required=(("launcher",),),
+        ends=("launcher",),
+        after={"launcher": ("worker",)},
+    ),
+    port=PORT,
+    render_env=render_env,
+    render_shared=render_shared,
+    kubeflow=KubeflowJob("MPIJob", "mpiReplicaSpecs"),
+    polyaxon={"mpijob": PolyaxonRuntime("experiment", "mpi", same_names("launcher", "worker"))},
+)
