@@ -26,7 +26,6 @@ from webhook.placement.wishes import (
     ScalarWish,
     SpreadWish,
     TolerationWish,
-    condition,
     spread_pair,
 )
 
@@ -96,7 +95,7 @@ def without_credits(
             else:
                 result = undone
     for capacity, mode, weight in _asked(own, policies.classes):
-        result = _without_capacity(result, capacity, condition(capacity, mode), weight)
+        result = _without_capacity(result, capacity, mode.condition(capacity), weight)
     return Authored(result, tuple(unsure), frozenset(doubtful))
 
 
@@ -109,7 +108,7 @@ def _asked(
     except capacity_request.InvalidRequest:
         return
     for request in requests:
-        weight = request.weight if request.mode == "Prefer" else None
+        weight = request.weight if request.mode.prefers else None
         yield classes[request.class_name], request.mode, weight
 
 
@@ -243,8 +242,7 @@ def _by_name(
 
 def _without_any_mode(own: PodPlacement, capacity: CapacityClass) -> PodPlacement:
     for mode in MODES:
-        if mode != "Prefer":
-            own = _without_capacity(own, capacity, condition(capacity, mode), None)
+        own = _without_capacity(own, capacity, mode.condition(capacity), None)
     return own
 
 

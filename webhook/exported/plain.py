@@ -15,7 +15,7 @@ from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES
 from webhook.placement.wishes import ListWish, MemberWish, ScalarWish, SpreadWish
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from webhook.exported.capacity import Chosen
     from webhook.exported.wanted import Wanted
@@ -85,16 +85,18 @@ def _required(at: int, wish: MemberWish) -> Check:
 
 def scalars(wishes: Sequence[Wanted], default_priority_class: str) -> Piece:
     """The fields that are one text or number."""
+    variables: dict[str, str] = {}
     operations: list[str] = []
     checks: list[Check] = []
     mine = [w for w in wishes if isinstance(w.wish, ScalarWish)]
-    for one, stands in standing(mine, _same_field):
+    exact = [w for w in mine if w.wish.row.requirement == "equal"]
+    for one, stands in (*standing(exact, _same_field), *_within_maxima(mine, variables)):
         wish = one.wish
         if not isinstance(wish, ScalarWish):
             continue
         row, value = wish.row, data(wish.value)
         fixed = wish.part == "overrides" and row.overrides == "reject"
-        change = [stands, f"{_own(row)} != {value}"]
+        change = [stands, f"{_own(row)} {'>' if wish.is_maximum else '!='} {value}"]
         if wish.part != "overrides" or fixed:
             unwritten = map(data, row.unwritten(default_priority_class))
             change.append(f"{_own(row)} in [{', '.join(unwritten)}]")
@@ -111,7 +113,44 @@ def scalars(wishes: Sequence[Wanted], default_priority_class: str) -> Piece:
         for one in mine
         if isinstance(one.wish, ScalarWish) and one.wish.part == "requirements"
     ]
-    return Piece({}, operations, checks)
+    return Piece(variables, operations, checks)
+
+
+def _within_maxima(
+    wishes: Sequence[Wanted], variables: dict[str, str]
+) -> Iterator[tuple[Wanted, str]]:
+    """The wishes of fields of which a requirement is a maximum, with the CEL for when each stands.
+
+    Maxima come first, for all of them stand; the lowest is the last of them, and so decides.
+    Whether any other wish stands depends on whether its rivals do: each of these is a variable.
+    """
+    mine = [
+        (one, one.wish)
+        for one in wishes
+        if isinstance(one.wish, ScalarWish) and one.wish.row.requirement == "maximum"
+    ]
+    maxima = [(one, wish) for one, wish in mine if wish.is_maximum]
+    for one, _ in sorted(maxima, key=lambda each: -int(each[1].value)):
+        yield one, cel.policy(one.at)
+    earlier: dict[str, list[str]] = {}
+    for one, wish in mine:
+        if wish.is_maximum:
+            continue
+        rivals = earlier.setdefault(wish.name, [])
+        limits = [_beside(limit.at, most, wish) for limit, most in maxima if most.name == wish.name]
+        name = f"{wish.name}{len(rivals)}"
+        variables[name] = every([cel.policy(one.at), *(f"!{each}" for each in rivals), *limits])
+        rivals.append(var(name))
+        yield one, var(name)
+
+
+def _beside(at: int, maximum: ScalarWish, wish: ScalarWish) -> str:
+    """A maximum lets the wish stand. A pod that it rejects stays as it is, for the check to see."""
+    if not maximum.leaves_room(wish):
+        return f"!{cel.policy(at)}"
+    own = _own(maximum.row)
+    admitted = f"{own} <= {data(maximum.value)} || {own} == {data(maximum.row.silent)}"
+    return f"(!{cel.policy(at)} || {admitted})"
 
 
 def _own(field: Field) -> str:
@@ -122,8 +161,10 @@ def _own(field: Field) -> str:
 
 def _is(wish: ScalarWish, asked: str) -> Check:
     value = data(wish.value)
-    reason = message(wish, f"must be {value}")
-    return Check(f"!({asked}) || {_own(wish.row)} == {value}", reason)
+    if wish.is_maximum:
+        reason = message(wish, f"must be {wish.wanted}")
+        return Check(f"!({asked}) || {_own(wish.row)} <= {value}", reason)
+    return Check(f"!({asked}) || {_own(wish.row)} == {value}", message(wish, f"must be {value}"))
 
 
 def lists(wishes: Sequence[Wanted], chosen: Sequence[Chosen]) -> Piece:
@@ -139,7 +180,7 @@ def lists(wishes: Sequence[Wanted], chosen: Sequence[Chosen]) -> Piece:
             entries += [
                 given(each.when, cel.data(each.wish.capacity.preferences(each.wish.weight)))
                 for each in chosen
-                if each.wish.mode == "Prefer"
+                if each.wish.mode.prefers
             ]
         if not entries:
             continue

@@ -154,6 +154,14 @@ FIELDS: Final = (
         why="whose overhead is in the pod already",
     ),
     Field(
+        name="terminationGracePeriodSeconds",
+        shape=Shape.SCALAR,
+        attribute="termination_grace_period_seconds",
+        unset=30,
+        filled_in=30,
+        requirement="maximum",
+    ),
+    Field(
         name="tolerations",
         shape=Shape.LIST,
         attribute="tolerations",

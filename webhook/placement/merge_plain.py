@@ -33,9 +33,18 @@ def merge(
     for field in PLAIN_MAPS:
         if wishes := bundle.members.get(field.name):
             changes[field.attribute] = _members(field, wishes, pod, ledger)
+    maxima: list[ScalarWish] = []
     for wish in bundle.scalars:
         field = SCALARS[wish.name]
-        if _applies(field, wish, pod, default_priority_class, ledger):
+        if wish.is_maximum:
+            maxima.append(wish)
+        elif _applies(field, wish, pod, default_priority_class, ledger):
+            changes[field.attribute] = wish.value
+    # After what may set a lower value, and the lowest first, for it is within the others.
+    for wish in sorted(maxima, key=lambda each: int(each.value)):
+        field = SCALARS[wish.name]
+        own: int = getattr(pod, field.attribute)
+        if _lowers(field, wish, own, changes.get(field.attribute, own), ledger):
             changes[field.attribute] = wish.value
     return pod._replace(**changes) if changes else pod
 
@@ -93,6 +102,19 @@ def _applies(
     return False
 
 
+def _lowers(field: Field, wish: ScalarWish, own: int, value: int, ledger: Ledger) -> bool:
+    """Whether a maximum is set: the pod came with `own`, and has `value` by now."""
+    most = int(wish.value)
+    if own > most and own not in field.unwritten(""):
+        ledger.reject(wish, f"must be at most {most}; the pod says {own}")
+    elif value > most:
+        ledger.note(wish, "set", str(most))
+        return True
+    else:
+        ledger.note(wish, "kept", f"{value} is within it")
+    return False
+
+
 def lists(
     bundle: Bundle, pod: PodPlacement, capacity: Sequence[Settled], ledger: Ledger
 ) -> dict[str, list[JsonObject]]:
@@ -105,7 +127,7 @@ def lists(
         result = _appended(result, wish.name, wish.entries)
         _note_list(wish, pod, ledger)
     for settled in capacity:
-        if settled.mode == "Prefer":
+        if settled.mode.prefers:
             entries = settled.capacity.preferences(settled.weight)
             result = _appended(result, PREFERRED_NODES, entries)
     return result

@@ -54,6 +54,7 @@ class PodPlacement(NamedTuple):
     priority_class_name: str
     scheduler_name: str
     runtime_class_name: str
+    termination_grace_period_seconds: int
     required: list[Term] | None
     lists: dict[str, list[JsonObject]]
     operating_system: str

@@ -84,9 +84,18 @@ class ScalarWish(Wish):
         return self.name
 
     @property
+    def is_maximum(self) -> bool:
+        """Whether the value is the most that the field may be."""
+        return self.part == "requirements" and self.row.requirement == "maximum"
+
+    @property
     def wanted(self) -> str:
         """The scalar's value, quoted."""
-        return quoted(self.value)
+        return f"at most {self.value}" if self.is_maximum else quoted(self.value)
+
+    def leaves_room(self, later: ScalarWish) -> bool:
+        """Whether a later wish for the field may stand beside it: one within this maximum."""
+        return self.is_maximum and (later.is_maximum or int(later.value) <= int(self.value))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,24 +188,17 @@ class CapacityWish(Wish):
     @property
     def wanted(self) -> str:
         """The mode."""
-        return self.mode
+        return self.mode.value
 
     @property
     def condition(self) -> tuple[Term, ...] | None:
         """The terms of which a node must meet one, or None if the mode leaves every node."""
-        return condition(self.capacity, self.mode)
+        return self.mode.condition(self.capacity)
 
 
 def _term_text(term: Term) -> str:
     requirements = (*(term.get("matchExpressions") or ()), *(term.get("matchFields") or ()))
     return ", ".join(map(written, requirements))
-
-
-def condition(capacity: CapacityClass, mode: Mode) -> tuple[Term, ...] | None:
-    """What the mode demands of a node's labels: one of these terms, or None for nothing."""
-    if mode == "Constrain":
-        return capacity.inside
-    return capacity.outside if mode == "Prevent" else None
 
 
 def spread_pair(constraint: JsonObject) -> tuple[str, str]:

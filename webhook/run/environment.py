@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
+from webhook.placement.capacity import Mode
 from webhook.placement.capacity_request import Request, formatted, parse
 from webhook.placement.fields import OF_PODS, says_nothing
 from webhook.placement.schema.placement import PlacementModel
@@ -72,10 +73,10 @@ def requests(text: str) -> tuple[Request, ...]:
 
 
 def _wish(request: Request) -> JsonObject:
-    weight = {"weight": request.weight} if request.mode == "Prefer" else {}
-    return {"class": request.class_name, "mode": request.mode, **weight}
+    weight = {"weight": request.weight} if request.mode.prefers else {}
+    return {"class": request.class_name, "mode": request.mode.value, **weight}
 
 
 def _request(wish: JsonObject) -> Request:
     given = (wish["weight"],) if "weight" in wish else ()
-    return Request(wish["class"], wish["mode"], *given)
+    return Request(wish["class"], Mode(wish["mode"]), *given)

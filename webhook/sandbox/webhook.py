@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names, validating
 from webhook.interception import DEFAULT_SOURCES, PATH, webhooks
+from webhook.placement.capacity import MODES
 from webhook.sandbox.ports import free_ports
 from webhook.sandbox.readiness import wait_until
 
@@ -136,7 +137,7 @@ def _listens(port: int, authority: Path) -> bool:
 
 def _judges(api: Api) -> bool:
     """Whether a policy for a class that nobody has is refused. Nothing is stored."""
-    nowhere = {"capacity": [{"class": "fairlead-probe-of-no-class", "mode": "Prefer"}]}
+    nowhere = {"capacity": [{"class": "fairlead-probe-of-no-class", "mode": MODES[0].value}]}
     policy = {
         "apiVersion": names.API_VERSION,
         "kind": names.POLICY_KIND,

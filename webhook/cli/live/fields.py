@@ -87,7 +87,7 @@ def says_of(wish: Wish, path: str) -> bool:
     """Whether a policy's wish has a say in what is at the path."""
     if is_within(wish.field, path):
         return True
-    if not isinstance(wish, CapacityWish) or wish.mode == "None":
+    if not isinstance(wish, CapacityWish) or wish.mode.does_nothing:
         return False
     return any(is_within(each, path) for each in _of_class(wish.capacity))
 

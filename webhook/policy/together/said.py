@@ -152,7 +152,7 @@ def policy(
 
 
 def _is_none(wish: Wish) -> bool:
-    return isinstance(wish, CapacityWish) and wish.mode == "None"
+    return isinstance(wish, CapacityWish) and wish.mode.does_nothing
 
 
 def limits(wish: Wish) -> Sequence[Term]:
