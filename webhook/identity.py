@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from webhook import names
 from webhook.replicas import completion_index, parse_index
+from webhook.run.rendezvous.table import WORKER_ZERO_LEADS
 from webhook.sources import SOURCES
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Identity(NamedTuple):
     kind: str
     """One of names.KINDS."""
     framework: str | None
-    """One of names.FRAMEWORKS."""
+    """A name of FRAMEWORKS in webhook.run.rendezvous.table."""
     role: str | None
     """One of names.ROLES."""
     replica_index: int | None
@@ -227,4 +228,4 @@ def _leads(
             leads = row.leads(labels, annotations, role, framework)
             if leads is not None:
                 return leads
-    return role == "worker" and index == 0 and framework in names.WORKER_ZERO_LEADS
+    return role == "worker" and index == 0 and framework in WORKER_ZERO_LEADS

@@ -23,7 +23,6 @@ from webhook.replicas import (
     JOB_INDEX,
     JOBSET_COORDINATOR,
     JOBSET_NAME,
-    PADDLE_OPERATOR,
     REPLICATED_JOB,
     REPLICATED_JOB_REPLICAS,
     TRAINING,
@@ -34,6 +33,7 @@ from webhook.replicas import (
     jobset_leads,
     training_leads,
 )
+from webhook.run.rendezvous.table import FRAMEWORKS, KUBEFLOW_JOBS, POLYAXON_RUNTIMES
 
 
 def _same(*words: str) -> dict[str, str]:
@@ -59,7 +59,7 @@ SOURCES: Final[tuple[Source, ...]] = (
         marks=(Mark(names.RUN),),
         run=_keys(names.RUN),
         kind=(Clause(Key(names.KIND), _same(*names.KINDS)),),
-        framework=(Clause(Key(names.FRAMEWORK), _same(*names.FRAMEWORKS)),),
+        framework=(Clause(Key(names.FRAMEWORK), _same(*FRAMEWORKS)),),
         role=(Clause(Key(names.ROLE), _ROLES),),
         index_keys=_keys(names.REPLICA_INDEX),
         note="Kind, framework, role and index refine the pods of every other row as well.",
@@ -114,16 +114,7 @@ SOURCES: Final[tuple[Source, ...]] = (
         framework=(
             Clause(
                 _POLYAXON_KIND,
-                {
-                    "tfjob": "tensorflow",
-                    "pytorchjob": "pytorch",
-                    "mpijob": "mpi",
-                    "xgbjob": "xgboost",
-                    "paddlejob": "paddle",
-                    "mxjob": "mxnet",
-                    **dict.fromkeys(("daskjob", "daskcluster"), "dask"),
-                    **dict.fromkeys(("rayjob", "raycluster"), "ray"),
-                },
+                {kind: runtime.framework for kind, runtime in POLYAXON_RUNTIMES.items()},
             ),
         ),
         note="Role and index come from the operator beneath. Notebooks and tensorboards say only "
@@ -189,15 +180,7 @@ SOURCES: Final[tuple[Source, ...]] = (
         framework=(
             Clause(
                 Key(TRAINING_OPERATOR),
-                {
-                    "tfjob-controller": "tensorflow",
-                    "pytorchjob-controller": "pytorch",
-                    "jaxjob-controller": "jax",
-                    "mpijob-controller": "mpi",
-                    "xgboostjob-controller": "xgboost",
-                    PADDLE_OPERATOR: "paddle",
-                    "mxjob-controller": "mxnet",
-                },
+                {job.operator: name for name, job in KUBEFLOW_JOBS.items()},
             ),
         ),
         role=(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.interception import EXCLUDED_NAMESPACES, of_namespaces, service
+from webhook.run.rendezvous.table import KUBEFLOW_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,15 +23,8 @@ _MAKERS: Final[Mapping[str, Sequence[str]]] = {
     "apps": ("deployments", "statefulsets", "replicasets", "daemonsets"),
     "batch": ("jobs", "cronjobs"),
     names.GROUP: (names.RUNS,),
-    "kubeflow.org": (
-        "jaxjobs",
-        "mpijobs",
-        "mxjobs",
-        "notebooks",
-        "paddlejobs",
-        "pytorchjobs",
-        "tfjobs",
-        "xgboostjobs",
+    "kubeflow.org": sorted(
+        ["notebooks", *(f"{job.kind.lower()}s" for job in KUBEFLOW_JOBS.values())]
     ),
 }
 

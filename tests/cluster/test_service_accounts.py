@@ -6,6 +6,7 @@ The exported form of the same match is held against the webhook in tests/agreeme
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -39,7 +40,7 @@ def room(new_namespace: NewNamespace) -> Room:
     return room
 
 
-def matched(room: Room, **fields: object) -> set[str]:
+def matched(room: Room, **fields: Any) -> set[str]:
     """The policies that matched a pod of this spec."""
     return set(stamp(room.create(pod("p", **fields), dry_run=True))["policies"])
 
@@ -86,7 +87,8 @@ def test_the_account_is_filled_in_before_other_admission_sees_the_pod(room: Room
     written = f'[JSONPatch{{op: "add", path: "/metadata/labels/account", value: {seen}}}]'
 
     def label() -> str | None:
-        return room.create(pod("p"), dry_run=True)["metadata"]["labels"].get("account")
+        found: str | None = room.create(pod("p"), dry_run=True)["metadata"]["labels"].get("account")
+        return found
 
     with guarded(room.plane, mutating(room, f"see-{room.name}", written), lambda: bool(label())):
         assert label() == "default"

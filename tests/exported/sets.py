@@ -68,6 +68,23 @@ SETS = (
             "requirements": {"annotations": {"note": "y"}},
         },
     ),
+    # Maxima: what is above them is lost, and with it what it would have won.
+    text(
+        {**WORKERS, "priority": 3, "requirements": {"terminationGracePeriodSeconds": 40}},
+        {
+            "match": {"podSelector": {"matchLabels": {"stage": "prod"}}},
+            "priority": 2,
+            "requirements": {"terminationGracePeriodSeconds": 5},
+            "overrides": {"terminationGracePeriodSeconds": 60},
+        },
+        {
+            "match": {"coordinator": True},
+            "priority": 1,
+            "overrides": {"terminationGracePeriodSeconds": 20},
+            "defaults": {"terminationGracePeriodSeconds": 0},
+        },
+        {"defaults": {"terminationGracePeriodSeconds": 5}},
+    ),
     # Capacity: every mode, classes of several shapes, defaults beneath overrides.
     text(
         {

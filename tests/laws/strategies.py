@@ -186,6 +186,7 @@ def pods(draw: st.DrawFn) -> Json:
     for field, values in (
         ("priorityClassName", ("low", "cluster-default")),
         ("schedulerName", ("default-scheduler", "own")),
+        ("terminationGracePeriodSeconds", (0, 30, 45)),
         ("securityContext", ({}, {"runAsUser": 0})),
         ("serviceAccountName", ("default", "trainer", "a.b", "axb")),
     ):
@@ -285,6 +286,7 @@ def placements(draw: st.DrawFn, part: str) -> Json:
     for field, values in (
         ("priorityClassName", ("low", "high")),
         ("schedulerName", ("own", "other")),
+        ("terminationGracePeriodSeconds", (5, 20, 30, 40, 60)),
         ("labels", ({"team": "x"}, {"team": "y", "cost": "1"})),
         ("annotations", ({"note": "x"}, {"note": "y"})),
         ("securityContext", ({"runAsUser": 1000}, {"runAsUser": 2000, "fsGroup": 1})),

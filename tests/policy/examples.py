@@ -57,6 +57,7 @@ spec:
     priorityClassName: low
     schedulerName: volcano
     runtimeClassName: gvisor
+    terminationGracePeriodSeconds: 20
   overrides:
     affinity:
       nodeAffinity:

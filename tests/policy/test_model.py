@@ -10,6 +10,7 @@ from webhook import names
 from webhook.placement.schema import Strict
 from webhook.policy.match_model import VOLUME_SOURCES, Match
 from webhook.policy.model import KNOWN, CapacityClass, PlacementPolicy
+from webhook.run.rendezvous.table import FRAMEWORKS
 
 
 def policy(spec: dict[str, Any]) -> dict[str, Any]:
@@ -135,7 +136,7 @@ def test_every_word_of_the_tables_can_be_written() -> None:
         Match,
         {
             "kinds": list(names.KINDS),
-            "frameworks": list(names.FRAMEWORKS),
+            "frameworks": list(FRAMEWORKS),
             "roles": list(names.ROLES),
             "volumes": list(VOLUME_SOURCES),
         },

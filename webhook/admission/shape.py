@@ -73,7 +73,7 @@ class Shapes:
             bool(own.annotations),
             _among(self._labels, own.labels),
             _among(self._annotations, own.annotations),
-            own[2:],
+            own._replace(labels={}, annotations={}),
         )
         try:
             return Shape(_bytes(who), _bytes(left))

@@ -22,6 +22,7 @@ from webhook.replicas import (
     jobset_leads,
     training_leads,
 )
+from webhook.run.rendezvous.table import WORKER_ZERO_LEADS
 from webhook.sources import SOURCES
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def _coordinator() -> str:
         for number, row in enumerate(SOURCES)
         if row.leads is not None
     ]
-    frameworks = cel.texts(sorted(names.WORKER_ZERO_LEADS))
+    frameworks = cel.texts(sorted(WORKER_ZERO_LEADS))
     zero = f"{var('role')} == 'worker' && {var('index')} == 0 && {var('framework')} in {frameworks}"
     roles = cel.texts(sorted(names.COORDINATOR_ROLES))
     return f"({var('role')} in {roles} || ({cel.flat(told)} + [{zero}])[0])"

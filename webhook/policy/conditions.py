@@ -17,6 +17,7 @@ from webhook.placement.schema.syntax import MAX_NAME, MAX_SUBDOMAIN, is_dns_labe
 from webhook.policy.match_model import Match
 from webhook.policy.selectors import compile_selector
 from webhook.replicas import parse_index
+from webhook.run.rendezvous.table import FRAMEWORKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -91,7 +92,7 @@ FIELDS: Final = (
     ),
     MatchField(
         "frameworks", "value", "identity.framework", "variables.framework", "framework",
-        label=names.FRAMEWORK, words=names.FRAMEWORKS,
+        label=names.FRAMEWORK, words=tuple(FRAMEWORKS),
     ),
     MatchField(
         "roles", "value", "identity.role", "variables.role", "role",

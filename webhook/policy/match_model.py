@@ -6,9 +6,10 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from webhook import names
-from webhook.placement.schema.base import Strict, guess, own_error, shown
 from webhook.placement.schema.selectors import LabelSelector
 from webhook.placement.schema.syntax import ResourceName
+from webhook.run.rendezvous.table import FRAMEWORKS
+from webhook.strict import Strict, guess, own_error, shown
 
 # The volume sources of v1.VolumeSource, as a pod's volume names them.
 VOLUME_SOURCES: Final = (
@@ -97,7 +98,7 @@ ServiceAccountGlob = Annotated[
     WithJsonSchema({"type": "string", "pattern": f"^{_ACCOUNT_PATTERN}$"}),
 ]
 Kind = Annotated[str, AfterValidator(_OneOf(names.KINDS)), _enum(names.KINDS)]
-Framework = Annotated[str, AfterValidator(_OneOf(names.FRAMEWORKS)), _enum(names.FRAMEWORKS)]
+Framework = Annotated[str, AfterValidator(_OneOf(tuple(FRAMEWORKS))), _enum(tuple(FRAMEWORKS))]
 Role = Annotated[str, AfterValidator(_OneOf(names.ROLES)), _enum(names.ROLES)]
 VolumeSource = Annotated[str, AfterValidator(_OneOf(VOLUME_SOURCES)), _enum(VOLUME_SOURCES)]
 Index = Annotated[int, Field(ge=0, le=2**31 - 1)]

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from webhook.replicas import TRAINING, TRAINING_ROLE
+from webhook.run.rendezvous.table import KUBEFLOW_JOBS
 from webhook.workloads.core_kinds import job_labels
 from webhook.workloads.template import Made, PodTemplate, at, count_at
 
@@ -19,34 +20,23 @@ if TYPE_CHECKING:
     from webhook.policy.findings import Path
     from webhook.workloads.object import Object
 
-# Kind -> where its replicas stand in spec, and the replica types whose pods lead.
-_TRAINING: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
-    "TFJob": ("tfReplicaSpecs", ("chief", "master")),
-    "PyTorchJob": ("pytorchReplicaSpecs", ("master",)),
-    "XGBoostJob": ("xgbReplicaSpecs", ("master",)),
-    "PaddleJob": ("paddleReplicaSpecs", ("master",)),
-    "JAXJob": ("jaxReplicaSpecs", ()),
-    "MXJob": ("mxReplicaSpecs", ("server",)),
-}
-# Where no leader's type is there, worker 0 of these has the leader's label.
-_WORKER_ZERO: Final = ("TFJob", "PyTorchJob", "JAXJob")
+_JOBS: Final = {job.kind: job for job in KUBEFLOW_JOBS.values()}
 _INDEX: Final = f"{TRAINING}/replica-index"
 _MPI_REPLICAS: Final = "mpiReplicaSpecs"
 
 
 def training_job(source: Object) -> Iterator[PodTemplate]:
     """A job of the training operator: one template a replica type."""
-    field, leaders = _TRAINING[source.kind]
-    specs = _types(source, field)
-    led = any(name.lower() in leaders for name in specs)
+    job = _JOBS[source.kind]
+    specs = _types(source, job.replicas)
+    led = any(name.lower() in job.leaders for name in specs)
     for name in specs:
         replica_type = name.lower()
-        zero = not led and replica_type == "worker" and source.kind in _WORKER_ZERO
-        labels = _labels(source, f"{source.kind.lower()}-controller") | {
-            f"{TRAINING}/replica-type": replica_type
-        }
-        made = partial(_replica, labels, replica_type in leaders, zero)
-        yield _of_type(source, field, name, made)
+        # Where no leader's type is there, worker 0 of some kinds has the leader's label.
+        zero = not led and replica_type == "worker" and job.worker_zero
+        labels = _labels(source, job.operator) | {f"{TRAINING}/replica-type": replica_type}
+        made = partial(_replica, labels, replica_type in job.leaders, zero)
+        yield _of_type(source, job.replicas, name, made)
 
 
 def _replica(labels: Mapping[str, str], leads: bool, zero_leads: bool, index: int) -> Made:
@@ -97,7 +87,7 @@ def _of_type(source: Object, field: str, name: str, made: partial[Made]) -> PodT
 
 
 KINDS: Final = {
-    **{("kubeflow.org", kind): training_job for kind in _TRAINING},
+    **{("kubeflow.org", kind): training_job for kind in _JOBS},
     ("kubeflow.org", "MPIJob"): mpi_job,
     ("kubeflow.org", "Notebook"): notebook,
 }

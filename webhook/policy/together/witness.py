@@ -19,6 +19,7 @@ from webhook.policy.findings import first_few
 from webhook.policy.match_model import Match
 from webhook.policy.subject import Subject
 from webhook.policy.together.reach import requirements
+from webhook.run.rendezvous.table import WORKER_ZERO_LEADS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -161,7 +162,7 @@ def _list_ways_to_lead(leads: bool) -> Iterator[_Wanted]:
     """Labels of which each makes a pod lead its run, or keeps it from that."""
     first = (
         (names.REPLICA_INDEX, ["0"]),
-        (names.FRAMEWORK, sorted(names.WORKER_ZERO_LEADS)),
+        (names.FRAMEWORK, sorted(WORKER_ZERO_LEADS)),
         (names.ROLE, ["worker"]),
     )
     if leads:
