@@ -19,6 +19,7 @@ from webhook.identity import (
     identify,
     misread,
 )
+from webhook.run.rendezvous.table import FRAMEWORKS
 
 PLACE_ALL = {"fairlead.dev/place": "all"}
 
@@ -165,7 +166,7 @@ class Recording(Mapping[str, str]):
 
 WORDS = (
     *names.KINDS,
-    *names.FRAMEWORKS,
+    *FRAMEWORKS,
     *names.ROLES,
     *("0", "1", "polyaxon", "mpi-operator", "function", "tfjob-controller", "node", "spark"),
 )
@@ -191,7 +192,7 @@ def test_whatever_the_strings_the_answer_is_well_formed(
     if identity is None:
         return
     assert identity.kind in names.KINDS
-    assert identity.framework is None or identity.framework in names.FRAMEWORKS
+    assert identity.framework is None or identity.framework in FRAMEWORKS
     assert identity.role is None or identity.role in names.ROLES
     assert identity.replica_index is None or 0 <= identity.replica_index < 2**31
     assert identity.source in {source.name for source in SOURCES}

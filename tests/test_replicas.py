@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.marked_pods import RUN, jobset, training, who
-from webhook import names
+from webhook.run.rendezvous.table import FRAMEWORKS, WORKER_ZERO_LEADS
 
 
 @pytest.mark.parametrize("index", ["", "-1", "+1", "1.0", "٣", "²", "1e3", "9" * 63, str(2**31)])
@@ -70,9 +70,9 @@ def test_a_jobset_that_names_its_coordinator_has_that_one_only() -> None:
 def test_a_jobsets_worker_0_leads_unless_its_framework_has_another_leader() -> None:
     """Trainer's torch master is node 0 of job 0; an MPI job is led by its launcher."""
     worker = jobset("node", pod=0)
-    told = [who(worker | {"fairlead.dev/framework": name}).coordinator for name in names.FRAMEWORKS]
-    assert dict(zip(names.FRAMEWORKS, told, strict=True)) == {
-        name: name in ("pytorch", "jax") for name in names.FRAMEWORKS
+    told = [who(worker | {"fairlead.dev/framework": name}).coordinator for name in FRAMEWORKS]
+    assert dict(zip(FRAMEWORKS, told, strict=True)) == {
+        name: name in ("pytorch", *WORKER_ZERO_LEADS) for name in FRAMEWORKS
     }
     assert not who(jobset("node", pod=1)).coordinator
     assert not who(jobset("node", replicas=2, job_index=1, pod=0)).coordinator

@@ -112,7 +112,7 @@ def test_one_connection_alone_verifies_nothing() -> None:
         for file in (ROOT / top).rglob("*.py")
         if re.search(r"CERT_NONE|check_hostname = False|verify=False", file.read_text())
     }
-    assert found == {"webhook/controller/certificates/presented.py"}
+    assert found == {"webhook/controller/certificates/observe.py"}
 
 
 def test_the_name_that_callers_are_configured_by_is_the_services() -> None:

@@ -15,6 +15,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook import names
+from webhook.run.rendezvous.table import WORKER_ZERO_LEADS
 from webhook.sources import SOURCES
 from webhook.sources.marks import completion_index, parse_index
 
@@ -34,7 +35,7 @@ class Identity(NamedTuple):
     kind: str
     """One of names.KINDS."""
     framework: str | None
-    """One of names.FRAMEWORKS."""
+    """A name of FRAMEWORKS in webhook.run.rendezvous.table."""
     role: str | None
     """One of names.ROLES."""
     replica_index: int | None
@@ -234,4 +235,4 @@ def _leads(
         for when, only_if in row.leaders:
             if _hold(when, labels, annotations, role, framework):
                 return _hold(only_if, labels, annotations, role, framework)
-    return role == "worker" and index == 0 and framework in names.WORKER_ZERO_LEADS
+    return role == "worker" and index == 0 and framework in WORKER_ZERO_LEADS

@@ -89,18 +89,6 @@ POLICY_RESOURCES: Final = {
 
 KINDS: Final = ("experiment", "job", "build", "notebook", "tensorboard", "service", "core")
 DEFAULT_KIND: Final = "job"
-FRAMEWORKS: Final = (
-    "tensorflow",
-    "pytorch",
-    "jax",
-    "mpi",
-    "xgboost",
-    "paddle",
-    "mxnet",
-    "dask",
-    "spark",
-    "ray",
-)
 ROLES: Final = (
     "master",
     "chief",
@@ -116,8 +104,6 @@ ROLES: Final = (
 )
 # Roles that lead a run, whatever its framework.
 COORDINATOR_ROLES: Final = frozenset({"master", "chief", "launcher", "scheduler", "driver", "head"})
-# Frameworks whose worker 0 leads, since they have no other leader (rendezvous contracts).
-WORKER_ZERO_LEADS: Final = frozenset({"jax"})
 
 # Metrics of the webhook that other parts read; counters have _total after it.
 METRIC_DECISIONS: Final = "fairlead_decisions"

@@ -24,8 +24,7 @@ from webhook.sandbox.binaries import obtain_binaries
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.progress import Progress
 from webhook.sandbox.readiness import wait_until
-from webhook.sandbox.webhook import Webhook, start_webhook
-from webhook.sandbox.webhook_config import mutating_webhook_configuration
+from webhook.sandbox.webhook import Webhook, mutating_webhook_configuration, start_webhook
 
 POLICIES: Final = 20
 MATCHING: Final = 3

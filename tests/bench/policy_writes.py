@@ -19,7 +19,7 @@ from tests.bench.client import Connection, patch
 from webhook import names
 from webhook.interception import PATH
 from webhook.sandbox.readiness import wait_until
-from webhook.sandbox.webhook_config import validating_webhook_configuration
+from webhook.sandbox.webhook import validating_webhook_configuration
 
 if TYPE_CHECKING:
     from webhook.sandbox.control_plane import ControlPlane

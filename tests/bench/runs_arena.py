@@ -23,8 +23,8 @@ from tests.operators.built import Built
 from webhook.errors import SandboxError
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.controller import start_controller
+from webhook.sandbox.definition import install_run_api
 from webhook.sandbox.progress import Progress
-from webhook.sandbox.run_api import install_run_api
 from webhook.sandbox.webhook import Webhook
 
 CONTROLLER: Final = "controller"

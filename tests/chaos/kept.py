@@ -19,9 +19,9 @@ from tests.chaos.wire import PORT
 from tests.cluster import etcd
 from webhook import names
 from webhook.controller.certificates.endpoints import Address
-from webhook.controller.certificates.presented import serial_number
+from webhook.controller.certificates.observe import serial_number
 from webhook.sandbox.controller import CONTROLLER_NAME, launch_controller
-from webhook.sandbox.run_api import install_run_api
+from webhook.sandbox.definition import install_run_api
 
 SERVER_NAME: Final = f"{names.WEBHOOK}.{names.NAMESPACE}.svc"
 # How long an API server is given to take up a bundle. This one needs milliseconds.

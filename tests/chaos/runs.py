@@ -20,8 +20,8 @@ from tests.eventually import eventually
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.controller import SandboxController, start_controller
+from webhook.sandbox.definition import install_run_api
 from webhook.sandbox.nodes import SHIPPED_NODES, read_pools
-from webhook.sandbox.run_api import install_run_api
 
 RUNS: Final = "runs"
 REPLICAS: Final = "replicas"

@@ -194,6 +194,7 @@ def test_two_places_are_not_one_set(folder: Path) -> None:
         ),
         ({"roles": ["ps"], "namespaceSelector": {}}, "namespaceSelector any; roles ps"),
         ({"replicaIndexes": [0, 1]}, "replicaIndexes 0, 1"),
+        ({"serviceAccounts": ["trainer", "b-*"]}, "serviceAccounts trainer, b-*"),
     ],
 )
 def test_a_match_is_told_in_words(match: dict[str, object], words: str) -> None:

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.cli.files import POD, POLICIES, REJECTED, TF_JOB, WEB, Files
 from tests.policy_tests.writing import CLASS, policy
 from tests.wording import Wording, line_with, mentions
+from webhook import names
 from webhook.cli.explain import command
 
 MASTERS = policy("masters", "match: {roles: [master]}, defaults: {nodeSelector: {pool: steady}}")
@@ -386,6 +388,18 @@ def test_what_could_not_be_read_is_part_of_the_answer(files: Files) -> None:
     mentions(kind, "SparkApplication")
     assert problem in result.stderr
     assert kind in result.stderr
+
+
+def test_a_pod_that_was_stored_is_not_taken_for_its_authors_words_alone(files: Files) -> None:
+    """What policies set cannot be told from what its author wrote: that is said, and counts."""
+    pod = yaml.safe_load(POD)
+    pod["metadata"]["annotations"] = {names.PLACEMENT: "{}"}
+    stored = yaml.safe_dump(pod)
+    result = files.on(stored)
+    assert result.exit_code == 0
+    mentions(result.stderr, "Pod/mnist", "placed before", "explain pod/NAME")
+    assert "placed before" not in files.on(POD).stderr
+    assert files.on(stored, "--fail-on", "unknown").exit_code == 1
 
 
 def test_one_policy_has_a_short_answer(files: Files, wording: Wording) -> None:

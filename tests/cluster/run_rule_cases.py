@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from tests.run.whole_runs import a_run
-from webhook import names
 from webhook.run.model import DEFAULT_ROLE
-from webhook.run.roles import ROLES, Roles
+from webhook.run.rendezvous.framework import Roles
+from webhook.run.rendezvous.table import FRAMEWORKS, ROLES
 
 Json = dict[str, Any]
 
@@ -142,7 +142,7 @@ def _companions() -> Iterator[Case]:
             f"spec.{field}",
             "kinds notebook, tensorboard and service",
         )
-    for framework in names.FRAMEWORKS:
+    for framework in FRAMEWORKS:
         roles: Json = {some[-1]: {} for some in ROLES[framework].required}
         yield Case(
             a_run(**{framework: {}}),

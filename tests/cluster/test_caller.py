@@ -26,7 +26,7 @@ from tests.server.serving import readiness
 from tests.wording import mentions
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.ports import free_ports
-from webhook.sandbox.webhook_config import mutating_webhook_configuration
+from webhook.sandbox.webhook import mutating_webhook_configuration
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 AUTHORITY = new_authority("Callers", datetime.now(UTC))

@@ -26,8 +26,7 @@ from tests.wording import mentions
 from webhook.controller.certificates.endpoints import Address
 from webhook.controller.certificates.keeper import Keeper
 from webhook.controller.certificates.metrics import CertificateMetrics
-from webhook.controller.certificates.observe import Observer
-from webhook.controller.certificates.presented import serial_number
+from webhook.controller.certificates.observe import Observer, serial_number
 from webhook.controller.certificates.watch import watch
 from webhook.kube.client import Client, connect
 from webhook.sandbox.control_plane import ControlPlane

@@ -18,7 +18,7 @@ from webhook import names
 from webhook.admission import body, review
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
-from webhook.sandbox.webhook_config import mutating_webhook_configuration
+from webhook.sandbox.webhook import mutating_webhook_configuration
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 pytestmark = pytest.mark.usefixtures("running")

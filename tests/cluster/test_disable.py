@@ -22,8 +22,8 @@ from webhook.installation.choices import Choices, adapted
 from webhook.installation.overlays import objects_of
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.controller import start_controller
+from webhook.sandbox.definition import definitions
 from webhook.sandbox.kubectl import Kubectl
-from webhook.sandbox.run_api import definitions
 
 Json = dict[str, Any]
 CONFIGURATION = ("mutatingwebhookconfiguration", "fairlead")

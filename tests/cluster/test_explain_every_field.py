@@ -68,6 +68,7 @@ GIVEN = f"""overrides:
       - {{topologyKey: {ZONE}, maxSkew: 5, whenUnsatisfiable: ScheduleAnyway, {KEYED}}}
     priorityClassName: urgent
     runtimeClassName: sandboxed
+    terminationGracePeriodSeconds: 20
     annotations: {{given: annotation}}
     labels: {{given: label}}
     securityContext: {{fsGroup: 7, runAsUser: 1000}}
@@ -83,12 +84,14 @@ POLICIES = (
         "match: {namespaceSelector: {matchLabels: {test: given}}}",
         f"requirements: {{nodeSelector: {{{OS}: linux}}, affinity: {{nodeAffinity: "
         "{requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: "
-        f"[{{matchExpressions: [{json.dumps(ANY_POOL)}]}}]}}}}}}}}",
+        f"[{{matchExpressions: [{json.dumps(ANY_POOL)}]}}]}}}}}}, "
+        "terminationGracePeriodSeconds: 60}",
     )
     + policy_text(
         "few",
         "match: {namespaceSelector: {matchLabels: {test: few}}}",
-        "defaults: {labels: {given: label}, tolerations: [{key: few, operator: Exists}]}",
+        "defaults: {labels: {given: label}, tolerations: [{key: few, operator: Exists}], "
+        "terminationGracePeriodSeconds: 10}",
     )
 )
 
@@ -151,6 +154,7 @@ def every_field() -> Json:
         ],
         "priorityClassName": "own",
         "schedulerName": "default-scheduler",
+        "terminationGracePeriodSeconds": 45,
         "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [
             {

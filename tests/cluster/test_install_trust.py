@@ -21,8 +21,8 @@ from webhook.installation.patience import Patience
 from webhook.kube.client import connect
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.controller import start_controller
+from webhook.sandbox.definition import install_run_api
 from webhook.sandbox.kubectl import Kubectl
-from webhook.sandbox.run_api import install_run_api
 
 Json = dict[str, Any]
 COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager")

@@ -22,9 +22,8 @@ from webhook.cli.check import command as check
 from webhook.policy.crd import custom_resource_definitions
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.controller import SandboxController, start_controller
-from webhook.sandbox.definition import install_definition
+from webhook.sandbox.definition import install_definition, install_run_api
 from webhook.sandbox.kubectl import Kubectl
-from webhook.sandbox.run_api import install_run_api
 
 # Enough for what only stores and tells.
 SMALL = Settings(components=("etcd", "kube-apiserver"))

@@ -11,11 +11,12 @@ import pytest
 
 from tests.cluster.causes import message_with
 from tests.policy.examples import GONE, changed
-from tests.run.whole_runs import OTHERS, TENSORFLOW, a_run
+from tests.run.whole_runs import ALL, OTHERS, TENSORFLOW, a_run
 from webhook import names
 from webhook.run.crd.fixed import CHANGEABLE
 from webhook.run.crd.fixed import FIXED as RULES
 from webhook.run.model import RunSpec
+from webhook.run.rendezvous.table import FRAMEWORKS
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
 
@@ -27,7 +28,7 @@ ROLES = message_with("added or removed", RULES)
 WORKERS = ("spec", "replicas", "worker")
 
 NOTEBOOK = next(run for run in OTHERS if run["spec"].get("kind") == "notebook")
-BY_FRAMEWORK = {run["spec"]["framework"]: run for run in OTHERS if "framework" in run["spec"]}
+BY_FRAMEWORK = {run["spec"]["framework"]: run for run in ALL if "framework" in run["spec"]}
 BARE = a_run()
 
 
@@ -85,16 +86,7 @@ CHANGES: dict[str, tuple[Json, Any]] = {
     "cleanPodPolicy": (TENSORFLOW, "None"),
     "ports": (NOTEBOOK, [{"port": 80}]),
     "maxAgeSeconds": (NOTEBOOK, 5),
-    "tensorflow": (TENSORFLOW, {"port": 3333}),
-    "pytorch": (BY_FRAMEWORK["pytorch"], {"port": 1}),
-    "jax": (BY_FRAMEWORK["jax"], {"port": 1}),
-    "mpi": (BY_FRAMEWORK["mpi"], {"port": 1}),
-    "xgboost": (BY_FRAMEWORK["xgboost"], {"port": 1}),
-    "paddle": (BY_FRAMEWORK["paddle"], {"port": 1}),
-    "mxnet": (BY_FRAMEWORK["mxnet"], {"port": 1}),
-    "dask": (BY_FRAMEWORK["dask"], {"port": 2}),
-    "spark": (BY_FRAMEWORK["spark"], {"port": 1}),
-    "ray": (BY_FRAMEWORK["ray"], {"port": 1}),
+    **{name: (BY_FRAMEWORK[name], {"port": 2}) for name in FRAMEWORKS},
 }
 # Fields that are always there, once the API server has filled in its defaults.
 ALWAYS = ("kind", "template", "restartScope", "backoffLimit", "cleanPodPolicy")

@@ -22,7 +22,7 @@ from tests.wording import mentions
 from webhook import names
 from webhook.cli import fairlead
 from webhook.sandbox.control_plane import ControlPlane, Settings
-from webhook.sandbox.run_api import install_run_api
+from webhook.sandbox.definition import install_run_api
 
 if TYPE_CHECKING:
     from tests.control_planes import StartControlPlane

@@ -24,9 +24,9 @@ from tests.wording import mentions
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.controller import start_controller
+from webhook.sandbox.definition import definitions
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.nodes import Pool
-from webhook.sandbox.run_api import definitions
 
 SCOPES = ("Replica", "Role", "Run")
 STORIES = ("deleted", "silent", "shutdown", "outofservice", "back")

@@ -18,8 +18,7 @@ from tests.cluster.rooms import NewNamespace, Room, Running, is_stamped
 from tests.eventually import eventually
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.ports import free_ports
-from webhook.sandbox.webhook import Webhook
-from webhook.sandbox.webhook_config import mutating_webhook_configuration
+from webhook.sandbox.webhook import Webhook, mutating_webhook_configuration
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 

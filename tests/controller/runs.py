@@ -9,8 +9,7 @@ from typing import Any, cast
 from webhook import names
 from webhook.controller.stored_run import StoredRun, store
 from webhook.errors import ClusterError
-from webhook.kube.client import Client
-from webhook.kube.listing import Listing
+from webhook.kube.client import Client, Listing
 from webhook.kube.writer import Writer
 from webhook.run.model import Run
 

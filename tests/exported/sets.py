@@ -68,6 +68,23 @@ SETS = (
             "requirements": {"annotations": {"note": "y"}},
         },
     ),
+    # Maxima: what is above them is lost, and with it what it would have won.
+    text(
+        {**WORKERS, "priority": 3, "requirements": {"terminationGracePeriodSeconds": 40}},
+        {
+            "match": {"podSelector": {"matchLabels": {"stage": "prod"}}},
+            "priority": 2,
+            "requirements": {"terminationGracePeriodSeconds": 5},
+            "overrides": {"terminationGracePeriodSeconds": 60},
+        },
+        {
+            "match": {"coordinator": True},
+            "priority": 1,
+            "overrides": {"terminationGracePeriodSeconds": 20},
+            "defaults": {"terminationGracePeriodSeconds": 0},
+        },
+        {"defaults": {"terminationGracePeriodSeconds": 5}},
+    ),
     # Capacity: every mode, classes of several shapes, defaults beneath overrides.
     text(
         {
@@ -274,6 +291,11 @@ SETS = (
                 "roles": ["worker", "ps", "launcher", "driver", "head"],
             },
             "overrides": {"annotations": {"n": "yes"}},
+        },
+        {
+            "match": {"serviceAccounts": ["default", "a.b", "train?r"]},
+            "exclude": [{"serviceAccounts": ["trainer"], "roles": ["master"]}],
+            "overrides": {"annotations": {"account": "yes"}},
         },
         {"enforcement": "Audit", "overrides": {"annotations": {"never": "seen"}}},
     ),

@@ -24,6 +24,8 @@ conditions: st.SearchStrategy[Addition] = fixed(
     (at("spec", "match", "frameworks"), ["pytorch", "mpi"]),
     (at("spec", "match", "replicaIndexes"), [0, 2]),
     (at("spec", "match", "kinds"), ["core", "notebook"]),
+    (at("spec", "match", "serviceAccounts"), ["train*", "a.b"]),
+    (at("spec", "exclude"), [{"serviceAccounts": ["default"]}]),
     (at("spec", "match", "namespaceSelector"), {"matchLabels": {"tier": "batch"}}),
     (at("spec", "exclude"), [{"coordinator": True}, {"namespaces": ["wh?le"]}]),
 )
@@ -36,6 +38,8 @@ wishes: st.SearchStrategy[Addition] = one(*PARTS).flatmap(
         (at("spec", part, "runtimeClassName"), RUNTIME_CLASS),
         (at("spec", part, "priorityClassName"), "high"),
         (at("spec", part, "schedulerName"), "default-scheduler"),
+        (at("spec", part, "terminationGracePeriodSeconds"), 0),
+        (at("spec", part, "terminationGracePeriodSeconds"), 2**33),
         (at("spec", part, "annotations", "a.b/c_d"), 'ü "~1/~0" \u2028'),
         (at("spec", part, "annotations", "note"), ""),
         (at("spec", part, "labels", "a.b/c_d"), ""),

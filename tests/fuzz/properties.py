@@ -35,6 +35,7 @@ REACH = (
             "preemptionPolicy",
             "schedulerName",
             "runtimeClassName",
+            "terminationGracePeriodSeconds",
             "securityContext",
         )
     ),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webhook.kube.agenda import Agenda
+from webhook.kube.work_queue import Agenda
 
 KEYS = st.sampled_from("abcd")
 STEPS = st.one_of(

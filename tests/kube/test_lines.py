@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.errors import ClusterError
-from webhook.kube.lines import Lines
+from webhook.kube.reflector import Lines
 
 
 @given(

@@ -9,7 +9,7 @@ import pytest
 
 from tests.kube.fake_api import Answer, Request, client_of, fake_api
 from webhook.errors import ClusterError
-from webhook.kube.listing import Listing
+from webhook.kube.client import Listing
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
-from webhook.kube.client import Client
-from webhook.kube.listing import Listing
+from webhook.kube.client import Client, Listing
 from webhook.kube.replicas import SELECTOR, Replica, running
 
 Json = dict[str, Any]

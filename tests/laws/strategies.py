@@ -186,7 +186,9 @@ def pods(draw: st.DrawFn) -> Json:
     for field, values in (
         ("priorityClassName", ("low", "cluster-default")),
         ("schedulerName", ("default-scheduler", "own")),
+        ("terminationGracePeriodSeconds", (0, 30, 45)),
         ("securityContext", ({}, {"runAsUser": 0})),
+        ("serviceAccountName", ("default", "trainer", "a.b", "axb")),
     ):
         if draw(st.booleans()):
             spec[field] = draw(one(*values))
@@ -284,6 +286,7 @@ def placements(draw: st.DrawFn, part: str) -> Json:
     for field, values in (
         ("priorityClassName", ("low", "high")),
         ("schedulerName", ("own", "other")),
+        ("terminationGracePeriodSeconds", (5, 20, 30, 40, 60)),
         ("labels", ({"team": "x"}, {"team": "y", "cost": "1"})),
         ("annotations", ({"note": "x"}, {"note": "y"})),
         ("securityContext", ({"runAsUser": 1000}, {"runAsUser": 2000, "fsGroup": 1})),
@@ -311,6 +314,7 @@ def policies(
                 {"namespaces": ["ml-*"]},
                 {"podSelector": {"matchLabels": {"stage": "prod"}}},
                 {"kinds": ["job"]},
+                {"serviceAccounts": ["train*"]},
             )
         )
     if draw(st.integers(0, 3)) == 0:
@@ -347,6 +351,7 @@ def exceptions(draw: st.DrawFn, name: str, most: int = 3) -> Json:
         {"namespaces": ["ml-*"]},
         {"namespaces": ["research"]},
         {"podSelector": {"matchLabels": {"stage": "prod"}}},
+        {"serviceAccounts": ["train*"]},
     )
     spec = {
         "policies": draw(st.just(["*"]) | wanted),

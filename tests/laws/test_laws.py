@@ -210,6 +210,7 @@ PLACEMENT_FIELDS = {
     "priorityClassName",
     "schedulerName",
     "runtimeClassName",
+    "terminationGracePeriodSeconds",
     "securityContext",
     "priority",
     "preemptionPolicy",
@@ -230,6 +231,41 @@ def test_law_6_a_patch_reaches_placement_fields_only(
     assert {k: v for k, v in after["metadata"].items() if k not in ("labels", "annotations")} == {
         k: v for k, v in pod["metadata"].items() if k not in ("labels", "annotations")
     }
+
+
+@lawful
+@given(
+    pods(),
+    st.lists(
+        st.tuples(one("defaults", "overrides", "requirements"), one(0, 5, 20, 30, 40, 60)),
+        min_size=1,
+        max_size=5,
+    ),
+)
+def test_a_required_grace_period_is_the_most_that_a_pod_gets(
+    pod: Json, wanted: list[tuple[str, int]]
+) -> None:
+    """A pod that says more is rejected, any other gets the first setting within every maximum."""
+    policies = [
+        document("PlacementPolicy", f"p{at}", {part: {"terminationGracePeriodSeconds": value}})
+        for at, (part, value) in enumerate(wanted)
+    ]
+    pod["metadata"].pop("annotations", None)
+    own = pod["spec"].get("terminationGracePeriodSeconds", 30)
+    most = min((value for part, value in wanted if part == "requirements"), default=600)
+    within = [
+        (part, value)
+        for part in ("overrides", "defaults")
+        for of, value in wanted
+        if of == part and value <= most
+    ]
+    decision = decided(pod, policy_set(policies))
+    event(decision.result)
+    assert decision.allowed is (own == 30 or own <= most)
+    if decision.allowed:
+        part, value = within[0] if within else ("defaults", min(30, most))
+        expected = value if part == "overrides" or own == 30 else own
+        assert patched(pod, decision)["spec"].get("terminationGracePeriodSeconds", 30) == expected
 
 
 @lawful
@@ -285,6 +321,7 @@ def required_of(pod: Json, policies: list[Json], classes: Any) -> Iterator[Calla
         and {
             "roles": labels.get(names.ROLE) == "worker",
             "podSelector": labels.get("stage") == "prod",
+            "serviceAccounts": pod["spec"].get("serviceAccountName") == "trainer",
         }.get(next(iter(each["spec"].get("match", {})), ""), True)
         and not ("exclude" in each["spec"] and labels.get("stage") == "debug")
         and "rollout" not in each["spec"]
@@ -514,6 +551,7 @@ def test_an_exception_in_force_leaves_what_the_other_policies_say(
         "roles": labels.get(names.ROLE) == "worker",
         "namespaces": spec["match"].get("namespaces") == ["ml-*"],
         "podSelector": labels.get("stage") == "prod",
+        "serviceAccounts": pod["spec"].get("serviceAccountName") == "trainer",
     }
     ended = spec["until"] == NOW
     gone = spec["policies"] if for_it[next(iter(spec["match"]))] and not ended else []

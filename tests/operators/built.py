@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from webhook.errors import SandboxError
-from webhook.sandbox.build import build
+from webhook.sandbox.binaries import build
 from webhook.sandbox.cache import cache_directory, locked
 from webhook.sandbox.modules import Program, cache_key
 from webhook.sandbox.progress import Progress

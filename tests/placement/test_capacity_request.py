@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wording import Wording, mentions
-from webhook.placement.capacity import MODES
+from webhook.placement.capacity import MODES, Mode
 from webhook.placement.capacity_request import InvalidRequest, Request, formatted, parse
 
 CLASSES = ("spot", "on-demand", "gpu")
@@ -32,8 +32,8 @@ def test_what_is_written_is_read_back(requests: list[Request]) -> None:
 def test_blanks_and_empty_entries_do_not_matter() -> None:
     """It is written by hand."""
     assert parse(" spot = Constrain , gpu=Prefer : 80,", CLASSES) == (
-        Request("spot", "Constrain"),
-        Request("gpu", "Prefer", 80),
+        Request("spot", Mode.CONSTRAIN),
+        Request("gpu", Mode.PREFER, 80),
     )
     assert parse("", CLASSES) == ()
 

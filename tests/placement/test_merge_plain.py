@@ -34,3 +34,21 @@ def test_a_security_context_of_another_system_is_skipped(
     assert set(patched(pod, decision)["spec"]["securityContext"]) == expected
     skipped = {e.field for e in decision.trace if e.outcome == "skipped"}
     assert skipped == {f"securityContext[{key}]" for key in BOTH.keys() - expected}
+
+
+def test_every_maximum_is_told_by_what_the_pod_gets() -> None:
+    """The lowest is set, the pod is within the others, and a setting above one has lost."""
+    field = "terminationGracePeriodSeconds"
+    policies = [
+        document("PlacementPolicy", "wide", {"priority": 2, "requirements": {field: 20}}),
+        document("PlacementPolicy", "low", {"requirements": {field: 10}}),
+        document("PlacementPolicy", "over", {"overrides": {field: 15}}),
+    ]
+    pod: Json = {"metadata": {"labels": {names.RUN: "r"}}, "spec": {"containers": []}}
+    decision = decided(pod, policy_set(policies))
+    assert patched(pod, decision)["spec"][field] == 10
+    assert {(e.policy, e.outcome) for e in decision.trace} == {
+        ("wide", "kept"),
+        ("low", "set"),
+        ("over", "lost"),
+    }

@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.wording import Wording, mentions
+from webhook.placement.capacity import Mode
 from webhook.placement.schema import (
     Affinity,
     CapacityWish,
@@ -134,7 +135,7 @@ def test_a_placement_is_dumped_as_it_was_written() -> None:
 
 def test_a_model_can_be_made_with_names_in_snake_case() -> None:
     """Code writes the attributes' names, documents the outer ones."""
-    wish = CapacityWish(class_name="spot", mode="Allow")
+    wish = CapacityWish(class_name="spot", mode=Mode.ALLOW)
 
     assert wish.model_dump(by_alias=True, exclude_none=True) == {"class": "spot", "mode": "Allow"}
 

@@ -45,6 +45,7 @@ spec:
     coordinator: false
     resources: [nvidia.com/gpu]
     volumes: [persistentVolumeClaim]
+    serviceAccounts: [default, "train*"]
   exclude:
   - {namespaces: [research], podSelector: {matchLabels: {debug: ""}}}
   defaults:
@@ -56,6 +57,7 @@ spec:
     priorityClassName: low
     schedulerName: volcano
     runtimeClassName: gvisor
+    terminationGracePeriodSeconds: 20
   overrides:
     affinity:
       nodeAffinity:

@@ -10,6 +10,7 @@ from webhook import names
 from webhook.placement.schema import Strict
 from webhook.policy.match_model import VOLUME_SOURCES, Match
 from webhook.policy.model import KNOWN, CapacityClass, PlacementPolicy
+from webhook.run.rendezvous.table import FRAMEWORKS
 
 
 def policy(spec: dict[str, Any]) -> dict[str, Any]:
@@ -99,7 +100,10 @@ def test_an_empty_match_is_every_run() -> None:
 
 @pytest.mark.parametrize(
     "field",
-    ["namespaces", "kinds", "frameworks", "roles", "replicaIndexes", "resources", "volumes"],
+    [
+        *("namespaces", "kinds", "frameworks", "roles", "replicaIndexes", "resources", "volumes"),
+        "serviceAccounts",
+    ],
 )
 def test_an_empty_list_of_a_condition_is_an_error(field: str) -> None:
     """A list without items would match nothing, which nobody means."""
@@ -116,6 +120,8 @@ def test_an_empty_list_of_a_condition_is_an_error(field: str) -> None:
         ("roles", "ps", "parameter-server"),
         ("resources", "nvidia.com/gpu", "nvidia.com/"),
         ("volumes", "persistentVolumeClaim", "pvc"),
+        ("serviceAccounts", "team.train-*", "ml:trainer"),
+        ("serviceAccounts", "a" * 253, "a" * 254),
     ],
 )
 def test_a_condition_takes_only_words_that_can_match(field: str, good: str, bad: str) -> None:
@@ -130,7 +136,7 @@ def test_every_word_of_the_tables_can_be_written() -> None:
         Match,
         {
             "kinds": list(names.KINDS),
-            "frameworks": list(names.FRAMEWORKS),
+            "frameworks": list(FRAMEWORKS),
             "roles": list(names.ROLES),
             "volumes": list(VOLUME_SOURCES),
         },

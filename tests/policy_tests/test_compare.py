@@ -2,7 +2,8 @@
 
 import pytest
 
-from webhook.policy_tests.compare import holds, shown
+from webhook.policy_tests.compare import equals, holds, shown
+from webhook.policy_tests.model import Fields
 
 
 @pytest.mark.parametrize(
@@ -32,3 +33,20 @@ def test_a_whole_holds_its_parts(seen: object, wanted: object, answer: bool) -> 
 def test_values_are_shown_in_a_line(value: object, text: str) -> None:
     """Nothing is called unset, for the API server cannot tell empty from absent either."""
     assert shown(value) == text
+
+
+@pytest.mark.parametrize(
+    ("expected", "spec", "same"),
+    [
+        ({"terminationGracePeriodSeconds": 0}, {"terminationGracePeriodSeconds": 0}, True),
+        ({"terminationGracePeriodSeconds": 0}, {}, False),
+        ({"schedulerName": ""}, {}, True),
+        ({"nodeSelector": {}}, {"nodeSelector": None}, True),
+    ],
+)
+def test_a_number_is_never_unset(
+    expected: dict[str, object], spec: dict[str, object], same: bool
+) -> None:
+    """Zero seconds are a value, where an empty text or map is none."""
+    found = list(equals(Fields.model_validate(expected), {"metadata": {}, "spec": spec}))
+    assert (not found) is same

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from webhook.run.gang import Gang
-from webhook.run.model.frameworks import Jax, TensorFlow
+from webhook.run.rendezvous.jax import Jax
+from webhook.run.rendezvous.tensorflow import TensorFlow
 
 GANG = Gang("mnist", "ml", "pytorch", {"master": 1, "worker": 3}, cluster_domain="cluster.local")
 

@@ -75,6 +75,7 @@ environments = st.builds(
         optional={
             "nodeName": st.sampled_from(strategies.NODE_NAMES),
             "runtimeClassName": st.sampled_from(("gvisor", "kata")),
+            "terminationGracePeriodSeconds": st.sampled_from((0, 20)),
         },
     ),
 )
@@ -267,6 +268,8 @@ TABLE: list[tuple[Any, ...]] = [
         (field, "one", "two", "two", "one", "two", "one")
         for field in ("nodeName", "priorityClassName", "schedulerName", "runtimeClassName")
     ),
+    # Zero is a word.
+    ("terminationGracePeriodSeconds", 0, 20, 20, 0, 20, 0),
     # Nothing is no word: it is filled by every strategy, and clears a field by Replace alone.
     ("nodeSelector", {}, {"pool": "b"}, *([{"pool": "b"}] * 4)),
     ("nodeSelector", {"pool": "a"}, {}, {"pool": "a"}, {"pool": "a"}, {}, {"pool": "a"}),

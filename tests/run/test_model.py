@@ -12,7 +12,7 @@ from tests.policy.examples import changed
 from tests.run.whole_runs import ALL, HEAD, TENSORFLOW, a_run
 from tests.wording import Wording, mentions
 from webhook.run.model import Run
-from webhook.run.roles import ROLES
+from webhook.run.rendezvous.table import ROLES
 from webhook.run.source import read
 
 Json = dict[str, Any]

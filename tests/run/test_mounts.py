@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.run.runs import a_run, containers, spec_of
-from webhook.run.gang import Shared
 from webhook.run.mounts import mounts
+from webhook.run.rendezvous.framework import SharedConfig
 
 Json = dict[str, Any]
 RUN = a_run("r", {"template": spec_of(containers("main"))})
@@ -19,7 +19,7 @@ def mode(path: str, pod_user: int | None, own_user: int | None) -> int:
     """The mode of the SSH keys, for a pod and a container with these users."""
     pod = {"securityContext": {"runAsUser": pod_user}} if pod_user is not None else {}
     main = {"securityContext": {"runAsUser": own_user}} if own_user is not None else {}
-    (pair,) = mounts(RUN, Shared(ssh_keys_at=path), pod, main)
+    (pair,) = mounts(RUN, SharedConfig(ssh_keys_at=path), pod, main)
     found: int = pair["volume"]["secret"]["defaultMode"]
     return found
 
@@ -44,7 +44,7 @@ def test_keys_are_closed_for_root_and_open_for_others(
 
 def test_files_are_mounted_read_only_beside_the_keys() -> None:
     """Each by a volume of its own."""
-    found = mounts(RUN, Shared({"hostfile": "h"}, ROOT), {}, {})
+    found = mounts(RUN, SharedConfig({"hostfile": "h"}, ROOT), {}, {})
     assert [(each["volume"]["name"], each["mount"]["mountPath"]) for each in found] == [
         ("fairlead-rendezvous", "/etc/fairlead"),
         ("fairlead-ssh", ROOT),
@@ -55,9 +55,9 @@ def test_files_are_mounted_read_only_beside_the_keys() -> None:
 def test_a_mount_of_the_containers_own_stays() -> None:
     """Keys that a run brings itself, at the same path, with or without a slash at its end."""
     own = {"volumeMounts": [{"name": "keys", "mountPath": f"{ROOT}/"}]}
-    assert mounts(RUN, Shared(ssh_keys_at=ROOT), {}, own) == []
+    assert mounts(RUN, SharedConfig(ssh_keys_at=ROOT), {}, own) == []
 
 
 def test_what_is_not_shared_is_not_mounted() -> None:
     """Most frameworks tell all in variables."""
-    assert mounts(RUN, Shared(), {}, {}) == []
+    assert mounts(RUN, SharedConfig(), {}, {}) == []

@@ -7,41 +7,41 @@ from itertools import chain
 import pytest
 
 from webhook import names
-from webhook.run.roles import ROLES, end_role
+from webhook.run.rendezvous.table import FRAMEWORKS, ROLES, end_role
 
-FRAMEWORKS = pytest.mark.parametrize("framework", list(ROLES), ids=str)
+each_framework = pytest.mark.parametrize("framework", list(ROLES), ids=str)
 
 
 def test_there_is_a_row_for_every_framework_and_for_none() -> None:
     """As a Run may name them."""
-    assert set(ROLES) == {None, *names.FRAMEWORKS}
+    assert set(ROLES) == {None, *FRAMEWORKS}
 
 
-@FRAMEWORKS
+@each_framework
 def test_a_row_speaks_of_its_own_roles_only(framework: str | None) -> None:
     """And of roles that policies know."""
     roles = ROLES[framework]
-    after = roles.after or {}
+    after = roles.after
     named = {*roles.single, *chain(*roles.required), *roles.ends, *after, *chain(*after.values())}
     assert named <= set(roles.known) <= set(names.ROLES)
     assert len(set(roles.known)) == len(roles.known)
 
 
-@FRAMEWORKS
+@each_framework
 def test_leading_roles_have_one_replica(framework: str | None) -> None:
     """Two masters would both lead. Servers and workers may be many."""
     roles = ROLES[framework]
     assert names.COORDINATOR_ROLES & set(roles.known) <= roles.single
 
 
-@FRAMEWORKS
+@each_framework
 def test_some_role_can_start_first(framework: str | None) -> None:
     """Those that wait do so for roles that wait for nobody."""
-    after = ROLES[framework].after or {}
+    after = ROLES[framework].after
     assert not {first for roles in after.values() for first in roles} & after.keys()
 
 
-@FRAMEWORKS
+@each_framework
 def test_whatever_a_run_has_to_have_can_end_it(framework: str | None) -> None:
     """So that no run goes on for ever."""
     roles = ROLES[framework]
@@ -81,8 +81,9 @@ def test_a_run_ends_with_its_leader_or_its_workers(
         ("dask", 8786),
         ("spark", 7078),
         ("ray", 6379),
+        ("deepspeed", 29500),
     ],
 )
 def test_ports_are_those_that_users_know(framework: str, port: int) -> None:
     """Kubeflow's for the first seven but MPI's, which is ssh's; the others' own."""
-    assert ROLES[framework].port == port
+    assert FRAMEWORKS[framework].port == port

@@ -110,6 +110,16 @@ OTHERS: list[Json] = [
     a_run(framework="spark", replicas={"driver": {}}, spark={"executors": 4, "port": 7079}),
     a_run(framework="ray", replicas={"head": {}, "worker": {}, "driver": {}}, ray={"port": 6380}),
     a_run(
+        framework="deepspeed",
+        replicas={"launcher": {}, "worker": {"count": 2}},
+        deepspeed={
+            "slotsPerWorker": 8,
+            "sshAuthMountPath": "/home/ds/.ssh",
+            "sshPort": 2222,
+            "port": 29501,
+        },
+    ),
+    a_run(
         kind="notebook",
         ports=[{"name": "http", "port": 80, "targetPort": 8888}, {"name": "more", "port": 81}],
         maxAgeSeconds=86400,

@@ -10,8 +10,7 @@ import yaml
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from webhook.sandbox.credentials import write_credentials
-from webhook.sandbox.kubeconfig import write_kubeconfig
+from webhook.sandbox.credentials import write_credentials, write_kubeconfig
 
 if TYPE_CHECKING:
     from pathlib import Path

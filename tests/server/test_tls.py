@@ -19,9 +19,8 @@ from tests.server.config_map import mount
 from tests.server.serving import HOST, NAMES, authority, leaf, post, running, serial_number
 from webhook.errors import ServingError
 from webhook.server.files import CertificateFiles
-from webhook.server.pem import load_from_file, load_from_memory
 from webhook.server.reload import Reloader
-from webhook.server.tls import ServerTls
+from webhook.server.tls import ServerTls, load_from_file, load_from_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable

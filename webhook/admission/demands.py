@@ -9,7 +9,7 @@ from webhook.placement import capacity_request, label_values, node_affinity, pro
 from webhook.placement.node_wishes import condition_of
 from webhook.placement.nodes import written
 from webhook.placement.shortfall import Condition
-from webhook.placement.wishes import CapacityWish, condition
+from webhook.placement.wishes import CapacityWish
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -81,14 +81,14 @@ def _text(wish: Wish) -> str:
 
 
 def _of_class(name: str, mode: Mode) -> str:
-    return f"class {name}" if mode == "Constrain" else f"outside class {name}"
+    return f"class {name}" if mode.requires else f"outside class {name}"
 
 
 def _of_pod(own: PodPlacement, final: PodPlacement, policies: PolicySet) -> Iterator[Condition]:
     """What is in it because the pod says so: its own terms, and what it asks of classes."""
     text = own.annotations.get(names.CAPACITY)
     for request in capacity_request.parse(text, policies.classes) if text else ():
-        terms = condition(policies.classes[request.class_name], request.mode)
+        terms = request.mode.condition(policies.classes[request.class_name])
         if terms and _implied(terms, final):
             yield Condition(_of_class(request.class_name, request.mode), "", terms)
     if own.required is not None and _implied(own.required, final):

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from webhook import names
 from webhook.admission.arrival import Cluster
 from webhook.cli.cluster_file import read_cluster_file
 from webhook.cli.harmless import one_line
 from webhook.cli.objects import counted, read_objects
 from webhook.errors import UnreadableInput
 from webhook.placement import nodes as nodes_of
+from webhook.policy.findings import first_few
 from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
 from webhook.server.folder import read_folder
 from webhook.workloads.find import pod_templates
+from webhook.workloads.object import ANSWERED
 from webhook.workloads.unread import unread
 
 if TYPE_CHECKING:
@@ -26,7 +29,8 @@ if TYPE_CHECKING:
     from webhook.workloads.object import Object
     from webhook.workloads.template import PodTemplate
 
-_NAMESPACE_NAME = "kubernetes.io/metadata.name"
+_NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
+_NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +70,25 @@ class Offline:
         )
 
     def not_known(self) -> list[str]:
-        """A line for all that could not be known: labels of namespaces, and kinds' pods."""
-        return [*self.unknown_namespaces(), *self.unread]
+        """A line for all that could not be known: labels, kinds' pods, and who wrote a field."""
+        return [*self.unknown_namespaces(), *self.unread, *self._placed_before()]
+
+    def _placed_before(self) -> list[str]:
+        """That pods of files were stored by an API server: not all they say is their author's."""
+        placed = [
+            template.source.title
+            for template in self.templates
+            if template.is_pod
+            and template.source.file != ANSWERED
+            and names.PLACEMENT in (template.source.metadata.get("annotations") or {})
+        ]
+        if not placed:
+            return []
+        which = first_few([one_line(each) for each in placed], _NAMED)
+        was, it = ("was", "its author") if len(placed) == 1 else ("were", "their authors")
+        what = f"{which} {was} placed before: what policies set then is taken for what {it} wrote"
+        cure = "ask for the live pod (fairlead explain pod/NAME), or give the file that was applied"
+        return [f"{what}; {cure}"]
 
 
 def labels_of(namespace: str, known: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:

@@ -15,8 +15,9 @@ from webhook import names
 from webhook.comparison.gaps import REQUIRED
 from webhook.placement import capacity_request, node_affinity
 from webhook.placement.capacity import MODES
+from webhook.placement.fields import BY_NAME, MAPS, OF_PODS, SCALARS, Shape
 from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES
-from webhook.placement.provenance import MAPS, SCALARS, holds
+from webhook.placement.provenance import holds
 from webhook.placement.wishes import (
     CapacityWish,
     ListWish,
@@ -25,7 +26,6 @@ from webhook.placement.wishes import (
     ScalarWish,
     SpreadWish,
     TolerationWish,
-    condition,
     spread_pair,
 )
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from webhook.placement.capacity import CapacityClass, Mode
+    from webhook.placement.fields import Field
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import JsonObject, Requirement, Term, Toleration
     from webhook.placement.wishes import Wish
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _MEMBER: Final = re.compile(r"(\w+)\[(.*)\]", re.DOTALL)
+_NAME: Final = re.compile(r"\w*")
 # Taints of a node's state, which admission plugins and the DaemonSet controller let pods tolerate.
 _OF_STATE: Final = "node.kubernetes.io/"
 _TOLERATIONS: Final = "tolerations"
@@ -78,7 +80,9 @@ def without_credits(
     doubtful: set[str] = set()
     for policy, fields in credited.items():
         for field in fields:
-            if own.node_name and not _is_plain(field):
+            # Of a pod that names its node policies set no field that chooses one; what it has there
+            # is credited all the same, whoever gave it.
+            if own.node_name and BY_NAME[_NAME.findall(field)[0]].chooses_node:
                 continue
             held = [wish for wish in wishes.get((policy, field), ()) if holds(wish, own)]
             undone = _by_wishes(held, result) if held else _by_name(field, result, policies.classes)
@@ -91,20 +95,8 @@ def without_credits(
             else:
                 result = undone
     for capacity, mode, weight in _asked(own, policies.classes):
-        result = _without_capacity(result, capacity, condition(capacity, mode), weight)
+        result = _without_capacity(result, capacity, mode.condition(capacity), weight)
     return Authored(result, tuple(unsure), frozenset(doubtful))
-
-
-def _is_plain(field: str) -> bool:
-    """Whether it chooses no node: of a pod that names its node policies set no other field.
-
-    What it has there is credited all the same, whoever gave it.
-    """
-    return field in SCALARS or field.partition("[")[0] in (
-        "labels",
-        "annotations",
-        "securityContext",
-    )
 
 
 def _asked(
@@ -116,7 +108,7 @@ def _asked(
     except capacity_request.InvalidRequest:
         return
     for request in requests:
-        weight = request.weight if request.mode == "Prefer" else None
+        weight = request.weight if request.mode.prefers else None
         yield classes[request.class_name], request.mode, weight
 
 
@@ -128,22 +120,29 @@ def with_origin(stripped: Authored, origin: PodPlacement) -> Authored:
     replica's index.
     """
     left, _, doubtful = stripped
+    plain = {
+        field.attribute: _corrected(
+            field, getattr(left, field.attribute), getattr(origin, field.attribute)
+        )
+        for field in OF_PODS
+        if field.shape in (Shape.MAP, Shape.SCALAR)
+    }
+    plain["annotations"] = _without(plain["annotations"], names.PLACEMENT)
     return Authored(
         left._replace(
-            labels={**origin.labels, **left.labels},
-            annotations=_without({**origin.annotations, **left.annotations}, names.PLACEMENT),
-            node_selector={**left.node_selector, **origin.node_selector},
+            **plain,
             tolerations=_joined(origin.tolerations, _added(left.tolerations, doubtful)),
             required=_required(left.required, origin.required, doubtful),
             lists=_lists(left.lists, origin.lists, doubtful),
             topology_spread=_joined(origin.topology_spread, left.topology_spread),
-            security_context={**left.security_context, **origin.security_context},
-            node_name=origin.node_name or left.node_name,
-            priority_class_name=origin.priority_class_name or left.priority_class_name,
-            scheduler_name=origin.scheduler_name or left.scheduler_name,
-            runtime_class_name=origin.runtime_class_name or left.runtime_class_name,
         )
     )
+
+
+def _corrected(field: Field, left: Any, origin: Any) -> Any:
+    if field.shape is Shape.SCALAR:
+        return left if origin == field.unset else origin
+    return {**origin, **left} if field.holder == "metadata" else {**left, **origin}
 
 
 def _added(left: Sequence[Toleration], doubtful: Collection[str]) -> list[Toleration]:
@@ -222,14 +221,14 @@ def _by_name(
 ) -> PodPlacement | None:
     """The placement without what stands under the field; None if its name does not say enough."""
     if field in SCALARS:
-        default = names.DEFAULT_SCHEDULER if field == "schedulerName" else ""
-        return _with(own, SCALARS[field], default)
+        return _with(own, SCALARS[field].attribute, SCALARS[field].silent)
     found = _MEMBER.fullmatch(field)
     if found is None:
         return None
     holder, key = found.groups()
     if holder in MAPS:
-        return _with(own, MAPS[holder], _without(getattr(own, MAPS[holder]), key))
+        attribute = MAPS[holder].attribute
+        return _with(own, attribute, _without(getattr(own, attribute), key))
     if holder == "tolerations":
         left = [each for each in own.tolerations if (each.get("key") or "*") != key]
         return own._replace(tolerations=left)
@@ -243,8 +242,7 @@ def _by_name(
 
 def _without_any_mode(own: PodPlacement, capacity: CapacityClass) -> PodPlacement:
     for mode in MODES:
-        if mode != "Prefer":
-            own = _without_capacity(own, capacity, condition(capacity, mode), None)
+        own = _without_capacity(own, capacity, mode.condition(capacity), None)
     return own
 
 

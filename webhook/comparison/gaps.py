@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
-from webhook.placement.provenance import MAPS, SCALARS
+from webhook.placement.fields import MAPS, SCALARS, STORED_NORMAL
 from webhook.placement.tolerations import normal
 from webhook.placement.wishes import spread_pair
 from webhook.workloads import stored
@@ -17,8 +17,13 @@ if TYPE_CHECKING:
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import Requirement
 
-# Fields of whose values the API server stores no empty parts.
-_STORED_NORMAL: Final = ("affinity.", "topologySpreadConstraints[")
+# Tolerations, by what they tolerate, are made normal in a way of their own.
+_STORED_NORMAL: Final = tuple(
+    start
+    for field in STORED_NORMAL
+    if field.name != "tolerations"
+    for start in (f"{field.name}.", f"{field.name}[")
+)
 REQUIRED: Final = "affinity.nodeAffinity.required"
 
 
@@ -36,14 +41,14 @@ def fields(placement: PodPlacement) -> dict[str, Any]:
     Tolerations are told by key: `tolerations[gpu]` has all of that key.
     """
     found: dict[str, Any] = {}
-    for holder, attribute in MAPS.items():
-        for key, value in getattr(placement, attribute).items():
+    for field in MAPS.values():
+        for key, value in getattr(placement, field.attribute).items():
             if key != names.PLACEMENT:
-                found[f"{holder}[{key}]"] = value
-    for name, attribute in SCALARS.items():
-        value = getattr(placement, attribute)
-        if value not in ("", names.DEFAULT_SCHEDULER):
-            found[name] = value
+                found[f"{field.name}[{key}]"] = value
+    for field in SCALARS.values():
+        value = getattr(placement, field.attribute)
+        if value not in (field.unset, field.silent):
+            found[field.name] = value
     for each in placement.tolerations:
         found.setdefault(f"tolerations[{each.get('key') or '*'}]", []).append(each)
     if placement.required is not None:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
 
 from webhook.controller.objects import (
     CONFIG_MAP,
@@ -16,7 +24,6 @@ from webhook.controller.objects import (
     Kind,
 )
 from webhook.controller.refusals import NAME_TAKEN
-from webhook.controller.ssh_keys import new_key_pair
 from webhook.errors import ClusterError, NotLeading
 from webhook.kube.window import Window
 from webhook.run.actions import (
@@ -226,3 +233,18 @@ def _beside_pods(plan: Plan, action: Action) -> Iterator[tuple[Kind, JsonObject]
 def _keys(plan: Plan) -> JsonObject:
     """The Secret of the run's SSH keys, with a pair that is new."""
     return plan.keys_secret_manifest(*new_key_pair())
+
+
+class KeyPair(NamedTuple):
+    """An ed25519 pair in OpenSSH's forms: PEM text, and a line of authorized_keys."""
+
+    private: str
+    public: str
+
+
+def new_key_pair() -> KeyPair:
+    """A pair that nobody has seen."""
+    private = Ed25519PrivateKey.generate()
+    public = private.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+    pem = private.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+    return KeyPair(pem.decode(), f"{public.decode()}\n")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.crd.rule import Rule
+from webhook.placement.capacity import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,8 +64,8 @@ _TOLERATION: Final = (
 )
 _CAPACITY: Final = (
     Rule(
-        "!has(self.weight) || self.mode == 'Prefer'",
-        "goes with mode Prefer only: remove it, or change the mode",
+        f"!has(self.weight) || self.mode == '{Mode.PREFER}'",
+        f"goes with mode {Mode.PREFER} only: remove it, or change the mode",
         at=".weight",
     ),
 )

@@ -16,6 +16,7 @@ from webhook.errors import NotExported
 from webhook.exported import capacity, cel, gaps, identity, matching, nodes, plain, tolerations
 from webhook.exported.cel import Check, Piece, text
 from webhook.exported.wanted import wanted, with_parts_apart
+from webhook.placement.fields import PLAIN_MAPS
 from webhook.placement.tolerations import normal
 from webhook.placement.wishes import SpreadWish, TolerationWish
 
@@ -33,9 +34,10 @@ _LONGEST: Final = 100_000
 # An API server stores an object of 1.5 MiB at most, and `kubectl apply` keeps it a second time.
 _LARGEST: Final = 250_000
 _OWN: Final = {
-    "own_labels": "object.metadata.?labels.orValue({})",
-    "own_annotations": "object.metadata.?annotations.orValue({})",
-    "own_securityContext": "object.spec.?securityContext.orValue({})",
+    **{
+        f"own_{field.name}": f"object.{field.holder}.?{field.name}.orValue({{}})"
+        for field in PLAIN_MAPS
+    },
     "namespace_labels": "namespaceObject.metadata.?labels.orValue({})",
     "os": "object.spec.?os.?name.orValue('')",
     "bound": "object.spec.?nodeName.orValue('') != ''",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from webhook import names
 from webhook.exported import cel
 from webhook.exported.cel import Piece, text, var
+from webhook.run.rendezvous.table import WORKER_ZERO_LEADS
 from webhook.sources import SOURCES
 from webhook.sources.marks import COMPLETION_INDEX, COMPLETION_KEYS, NONE, Key
 
@@ -124,7 +125,7 @@ def _coordinator() -> str:
         for number, row in enumerate(SOURCES)
         if row.leaders
     ]
-    frameworks = cel.texts(sorted(names.WORKER_ZERO_LEADS))
+    frameworks = cel.texts(sorted(WORKER_ZERO_LEADS))
     zero = f"{var('role')} == 'worker' && {var('index')} == 0 && {var('framework')} in {frameworks}"
     roles = cel.texts(sorted(names.COORDINATOR_ROLES))
     return f"({var('role')} in {roles} || ({cel.flat(told)} + [{zero}])[0])"

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from webhook import names
 from webhook.exported import cel
-from webhook.exported.cel import Check, Piece, add, every, flat, given, text, var
+from webhook.exported.cel import Check, Piece, add, data, every, flat, given, text, var
 from webhook.exported.wanted import standing
+from webhook.placement.fields import PLAIN_MAPS
 from webhook.placement.fold import contradiction
 from webhook.placement.merge_verdict import UNCHECKED, is_about_nodes
 from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES
 from webhook.placement.wishes import ListWish, MemberWish, ScalarWish, SpreadWish
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from webhook.exported.capacity import Chosen
     from webhook.exported.wanted import Wanted
+    from webhook.placement.fields import Field
     from webhook.placement.wishes import Wish
-
-_MAPS: Final = {"labels": "metadata", "annotations": "metadata", "securityContext": "spec"}
-# As placement.merge_plain has it: what the API server takes for either operating system.
-_ANY_SYSTEM: Final = frozenset({"runAsNonRoot"})
 
 
 def message(wish: Wish, reason: str) -> str:
@@ -39,7 +37,8 @@ def maps(wishes: Sequence[Wanted], stamp: str) -> Piece:
     variables: dict[str, str] = {}
     operations: list[str] = []
     checks: list[Check] = []
-    for name, holder in _MAPS.items():
+    for field in PLAIN_MAPS:
+        name = field.name
         mine = [w for w in wishes if isinstance(w.wish, MemberWish) and w.wish.map == name]
         entries = [cel.entry(names.PLACEMENT, stamp)] if name == "annotations" else []
         for one, stands in standing(mine, _same_field):
@@ -49,10 +48,8 @@ def maps(wishes: Sequence[Wanted], stamp: str) -> Piece:
             continue
         variables[f"set_{name}"] = flat(entries)
         wants = f"size({var(f'set_{name}')}) > 0"
-        operations.append(
-            cel.parent(f"has(object.{holder}.{name})", wants, f"/{holder}/{name}", "{}")
-        )
-        operations.append(cel.members(f"/{holder}/{name}", var(f"set_{name}")))
+        operations.append(cel.parent(f"has(object.{field.holder}.{name})", wants, field.path, "{}"))
+        operations.append(cel.members(field.path, var(f"set_{name}")))
         checks += [
             _required(w.at, w.wish)
             for w in mine
@@ -66,16 +63,14 @@ def _entry(wish: MemberWish) -> str:
 
 
 def _of_system(wish: MemberWish) -> list[str]:
-    if wish.map != "securityContext" or wish.key in _ANY_SYSTEM:
-        return []
-    meant = "windows" if wish.key == "windowsOptions" else "linux"
-    return [f"{var('os')} in {cel.texts(['', meant])}"]
+    system = wish.row.system_of(wish.key)
+    return [f"{var('os')} in {cel.texts(['', system])}"] if system else []
 
 
 def _changes(wish: MemberWish) -> list[str]:
     own, key = var(f"own_{wish.map}"), text(wish.key)
     missing = f"!({key} in {own})"
-    if wish.part == "overrides" and wish.map != "labels":
+    if wish.part == "overrides" and wish.row.overrides == "set":
         missing = f"({missing} || {own}[{key}] != {cel.data(wish.value)})"
     found = [*_of_system(wish), missing]
     return [*found, f"size({own}) == 0"] if wish.if_null else found
@@ -89,41 +84,87 @@ def _required(at: int, wish: MemberWish) -> Check:
 
 
 def scalars(wishes: Sequence[Wanted], default_priority_class: str) -> Piece:
-    """priorityClassName, schedulerName and runtimeClassName."""
-    filled_in = {
-        "priorityClassName": default_priority_class,
-        "schedulerName": names.DEFAULT_SCHEDULER,
-    }
+    """The fields that are one text or number."""
+    variables: dict[str, str] = {}
     operations: list[str] = []
     checks: list[Check] = []
     mine = [w for w in wishes if isinstance(w.wish, ScalarWish)]
-    for one, stands in standing(mine, _same_field):
+    exact = [w for w in mine if w.wish.row.requirement == "equal"]
+    for one, stands in (*standing(exact, _same_field), *_within_maxima(mine, variables)):
         wish = one.wish
         if not isinstance(wish, ScalarWish):
             continue
-        own = f"object.spec.?{wish.name}.orValue('')"
-        change = [stands, f"{own} != {text(wish.value)}"]
-        if wish.part != "overrides" or wish.name == "runtimeClassName":
-            change.append(f"{own} in {cel.texts(['', filled_in.get(wish.name, '')])}")
+        row, value = wish.row, data(wish.value)
+        fixed = wish.part == "overrides" and row.overrides == "reject"
+        change = [stands, f"{_own(row)} {'>' if wish.is_maximum else '!='} {value}"]
+        if wish.part != "overrides" or fixed:
+            unwritten = map(data, row.unwritten(default_priority_class))
+            change.append(f"{_own(row)} in [{', '.join(unwritten)}]")
         when = every(change)
-        operations.append(given(when, f"[{add(text(f'/spec/{wish.name}'), text(wish.value))}]"))
-        if wish.name == "priorityClassName":
-            operations += [
-                given(f"{when} && has(object.spec.{old})", f"[{cel.remove(text(f'/spec/{old}'))}]")
-                for old in ("priority", "preemptionPolicy")
-            ]
-        if wish.part == "overrides" and wish.name == "runtimeClassName":
-            checks.append(_is(wish, own, stands))
-    for one in mine:
-        if isinstance(one.wish, ScalarWish) and one.wish.part == "requirements":
-            own = f"object.spec.?{one.wish.name}.orValue('')"
-            checks.append(_is(one.wish, own, cel.policy(one.at)))
-    return Piece({}, operations, checks)
+        operations.append(given(when, f"[{add(text(row.path), value)}]"))
+        operations += [
+            given(f"{when} && has(object.spec.{old})", f"[{cel.remove(text(f'/spec/{old}'))}]")
+            for old in row.derived
+        ]
+        if fixed:
+            checks.append(_is(wish, stands))
+    checks += [
+        _is(one.wish, cel.policy(one.at))
+        for one in mine
+        if isinstance(one.wish, ScalarWish) and one.wish.part == "requirements"
+    ]
+    return Piece(variables, operations, checks)
 
 
-def _is(wish: ScalarWish, own: str, asked: str) -> Check:
-    reason = message(wish, f"must be {text(wish.value)}")
-    return Check(f"!({asked}) || {own} == {text(wish.value)}", reason)
+def _within_maxima(
+    wishes: Sequence[Wanted], variables: dict[str, str]
+) -> Iterator[tuple[Wanted, str]]:
+    """The wishes of fields of which a requirement is a maximum, with the CEL for when each stands.
+
+    Maxima come first, for all of them stand; the lowest is the last of them, and so decides.
+    Whether any other wish stands depends on whether its rivals do: each of these is a variable.
+    """
+    mine = [
+        (one, one.wish)
+        for one in wishes
+        if isinstance(one.wish, ScalarWish) and one.wish.row.requirement == "maximum"
+    ]
+    maxima = [(one, wish) for one, wish in mine if wish.is_maximum]
+    for one, _ in sorted(maxima, key=lambda each: -int(each[1].value)):
+        yield one, cel.policy(one.at)
+    earlier: dict[str, list[str]] = {}
+    for one, wish in mine:
+        if wish.is_maximum:
+            continue
+        rivals = earlier.setdefault(wish.name, [])
+        limits = [_beside(limit.at, most, wish) for limit, most in maxima if most.name == wish.name]
+        name = f"{wish.name}{len(rivals)}"
+        variables[name] = every([cel.policy(one.at), *(f"!{each}" for each in rivals), *limits])
+        rivals.append(var(name))
+        yield one, var(name)
+
+
+def _beside(at: int, maximum: ScalarWish, wish: ScalarWish) -> str:
+    """A maximum lets the wish stand. A pod that it rejects stays as it is, for the check to see."""
+    if not maximum.leaves_room(wish):
+        return f"!{cel.policy(at)}"
+    own = _own(maximum.row)
+    admitted = f"{own} <= {data(maximum.value)} || {own} == {data(maximum.row.silent)}"
+    return f"(!{cel.policy(at)} || {admitted})"
+
+
+def _own(field: Field) -> str:
+    """What a pod has in a scalar."""
+    unset = "''" if field.unset == "" else data(field.unset)
+    return f"object.{field.holder}.?{field.name}.orValue({unset})"
+
+
+def _is(wish: ScalarWish, asked: str) -> Check:
+    value = data(wish.value)
+    if wish.is_maximum:
+        reason = message(wish, f"must be {wish.wanted}")
+        return Check(f"!({asked}) || {_own(wish.row)} <= {value}", reason)
+    return Check(f"!({asked}) || {_own(wish.row)} == {value}", message(wish, f"must be {value}"))
 
 
 def lists(wishes: Sequence[Wanted], chosen: Sequence[Chosen]) -> Piece:
@@ -139,7 +180,7 @@ def lists(wishes: Sequence[Wanted], chosen: Sequence[Chosen]) -> Piece:
             entries += [
                 given(each.when, cel.data(each.wish.capacity.preferences(each.wish.weight)))
                 for each in chosen
-                if each.wish.mode == "Prefer"
+                if each.wish.mode.prefers
             ]
         if not entries:
             continue

@@ -99,9 +99,7 @@ def _any(wished: Sequence[tuple[TolerationWish, str]], chosen: Sequence[Chosen])
 
 
 def _tolerates(chosen: Chosen) -> bool:
-    return chosen.wish.mode in ("Allow", "Prefer", "Constrain") and bool(
-        chosen.wish.capacity.taints
-    )
+    return chosen.wish.mode.tolerates and bool(chosen.wish.capacity.taints)
 
 
 def _covers(narrow: Toleration) -> str:
@@ -159,7 +157,7 @@ def _prevented(
     goes = []
     for each in chosen:
         capacity = each.wish.capacity
-        if each.wish.mode == "Prevent" and capacity.taints:
+        if each.wish.mode.excludes and capacity.taints:
             others = [t for c in classes if c.name != capacity.name for t in c.taints]
             goes.append(f"({each.when} && {_names(capacity.taints)} && !{_names(others)})")
     if not goes:

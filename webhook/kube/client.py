@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 import aiohttp
 
+from webhook.errors import ClusterError
 from webhook.kube.answers import decode, refusal, transport_errors
 from webhook.kube.config import load
-from webhook.kube.listing import Listing, list_all
 from webhook.kube.transport import JSON, Transport
 
 if TYPE_CHECKING:
@@ -209,3 +211,53 @@ class Client:
         if response.status >= 300:
             raise refusal(response.status, response.headers, data, where)
         return decode(data, where)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing(Generic[T]):
+    """What was made of each object, and the version of the collection: a watch begins there."""
+
+    items: list[T]
+    resource_version: str
+
+
+async def list_all(
+    get: Callable[..., Awaitable[dict[str, Any]]],
+    path: str,
+    keep: Callable[[dict[str, Any]], T],
+    *,
+    query: Mapping[str, str],
+    page_size: int,
+) -> Listing[T]:
+    """Read every page of `path` with `get(path, query=...)`; of each object only `keep` remains.
+
+    The API server forgets where a list was after some minutes (410): then it is read again in one
+    piece, which cannot expire. Raises ClusterError.
+    """
+    try:
+        return await _pages(get, path, keep, {**query, "limit": str(page_size)})
+    except ClusterError as error:
+        if error.status != HTTPStatus.GONE:
+            raise
+    return await _pages(get, path, keep, query)
+
+
+async def _pages(
+    get: Callable[..., Awaitable[dict[str, Any]]],
+    path: str,
+    keep: Callable[[dict[str, Any]], T],
+    query: Mapping[str, str],
+) -> Listing[T]:
+    items: list[T] = []
+    position: dict[str, str] = {}
+    while True:
+        page = await get(path, query={**query, **position})
+        metadata = page.get("metadata") or {}
+        version = metadata.get("resourceVersion")
+        if "items" not in page or not version:
+            raise ClusterError(f"GET {path}: the answer is no list")
+        # Go's nil slice is null in JSON.
+        items.extend(keep(item) for item in page["items"] or ())
+        if not metadata.get("continue"):
+            return Listing(items, version)
+        position = {"continue": metadata["continue"]}

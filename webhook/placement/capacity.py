@@ -7,7 +7,8 @@ of each other, so that Constrain and Prevent are the same operation on either.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
 
 from webhook.errors import FairleadError
 from webhook.placement import node_affinity
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
     from webhook.placement.shapes import PreferredTerm, Requirement, Taint, Term, Toleration
 
-Mode: TypeAlias = Literal["Allow", "Prefer", "Constrain", "Prevent", "None"]
-MODES: tuple[Mode, ...] = ("Allow", "Prefer", "Constrain", "Prevent", "None")
 DEFAULT_WEIGHT = 50
 MAX_NEGATION_TERMS = 64
 
@@ -29,9 +28,54 @@ class InvalidClass(FairleadError):
     """A capacity class that cannot be: it admits every node, or its negation is too large."""
 
 
-def compatible(one: Mode, other: Mode) -> bool:
-    """Whether two modes can be meant of one class at once: only Prevent agrees with no other."""
-    return one == other or "None" in (one, other) or "Prevent" not in (one, other)
+class Mode(StrEnum):
+    """What a pod has to do with a class."""
+
+    ALLOW = "Allow"
+    PREFER = "Prefer"
+    CONSTRAIN = "Constrain"
+    PREVENT = "Prevent"
+    NONE = "None"
+
+    @property
+    def tolerates(self) -> bool:
+        """Whether the pod tolerates the taints of the class."""
+        return self in (Mode.ALLOW, Mode.PREFER, Mode.CONSTRAIN)
+
+    @property
+    def prefers(self) -> bool:
+        """Whether the pod prefers nodes of the class, by a weight; no other mode has a weight."""
+        return self is Mode.PREFER
+
+    @property
+    def requires(self) -> bool:
+        """Whether the pod runs on nodes of the class only."""
+        return self is Mode.CONSTRAIN
+
+    @property
+    def excludes(self) -> bool:
+        """Whether the pod runs outside the class only, and loses tolerations of its taints."""
+        return self is Mode.PREVENT
+
+    @property
+    def does_nothing(self) -> bool:
+        """Whether it changes nothing, and only decides that no later policy does."""
+        return self is Mode.NONE
+
+    def compatible(self, other: Mode) -> bool:
+        """Whether both can be meant of one class at once: only Prevent agrees with no other."""
+        if self is other or self.does_nothing or other.does_nothing:
+            return True
+        return not (self.excludes or other.excludes)
+
+    def condition(self, capacity: CapacityClass) -> tuple[Term, ...] | None:
+        """The terms of which a node must meet one, or None if every node will do."""
+        if self.requires:
+            return capacity.inside
+        return capacity.outside if self.excludes else None
+
+
+MODES: Final = tuple(Mode)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,13 +45,13 @@ def parse(text: str, classes: Collection[str]) -> tuple[Request, ...]:
             wrong.append(f"there is no capacity class {quoted(class_name)} (classes: {known})")
         elif mode not in MODES:
             wrong.append(f"{quoted(entry)}: {quoted(mode)} is not one of {', '.join(MODES)}")
-        elif colon and not (mode == "Prefer" and _WEIGHT.match(weight)):
+        elif colon and not (Mode(mode).prefers and _WEIGHT.match(weight)):
             wrong.append(f"{quoted(entry)}: a weight goes with Prefer and is from 1 to 100")
         elif class_name in requests:
             wrong.append(f"class {quoted(class_name)} is named twice")
         else:
             requests[class_name] = Request(
-                class_name, mode, int(weight) if colon else DEFAULT_WEIGHT
+                class_name, Mode(mode), int(weight) if colon else DEFAULT_WEIGHT
             )
     if wrong:
         more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
@@ -62,6 +62,5 @@ def parse(text: str, classes: Collection[str]) -> tuple[Request, ...]:
 def formatted(requests: Iterable[Request]) -> str:
     """The annotation's text for the entries; `parse` reads it back."""
     return ",".join(
-        f"{r.class_name}={r.mode}" + (f":{r.weight}" if r.mode == "Prefer" else "")
-        for r in requests
+        f"{r.class_name}={r.mode}" + (f":{r.weight}" if r.mode.prefers else "") for r in requests
     )

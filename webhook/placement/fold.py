@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.placement import node_affinity
 from webhook.placement.bundle import Bundle, Demand
-from webhook.placement.capacity import compatible
 from webhook.placement.node_wishes import condition_of, keys_of, limits_nodes
 from webhook.placement.tolerations import NO_EXECUTE, covers, normal
 from webhook.placement.trace import Entry, Outcome, entry, quoted, warning
@@ -127,6 +126,8 @@ class _Folding:
             if type(other) is type(wish) and _key(other) == _key(wish):
                 if isinstance(wish, RequiredWish | ListWish) and not other.is_default:
                     continue
+                if _leaves_room(other, wish):
+                    continue
                 return other
         return None
 
@@ -150,7 +151,8 @@ class _Folding:
             if other.part == wish.part != "requirements" or wish.is_default:
                 return other
             # None gives way, or is given way to, though it contradicts nobody.
-            joins = compatible(other.mode, wish.mode) and "None" not in (other.mode, wish.mode)
+            gives_way = other.mode.does_nothing or wish.mode.does_nothing
+            joins = other.mode.compatible(wish.mode) and not gives_way
             if _agree(other, wish) or not joins:
                 return other
         return None
@@ -262,6 +264,10 @@ def contradiction(wishes: Sequence[Wish], reason: str = "") -> str:
     return f"{what}; change one of them or narrow its match"
 
 
+def _leaves_room(one: Wish, other: Wish) -> bool:
+    return isinstance(one, ScalarWish) and isinstance(other, ScalarWish) and one.leaves_room(other)
+
+
 def _agree(one: Wish, other: Wish) -> bool:
     match one, other:
         case MemberWish(), MemberWish():
@@ -281,7 +287,7 @@ def _agree(one: Wish, other: Wish) -> bool:
 
 def _contradicts(one: Wish, other: Wish) -> bool:
     if isinstance(one, CapacityWish) and isinstance(other, CapacityWish):
-        return not compatible(one.mode, other.mode)
+        return not one.mode.compatible(other.mode)
     return not _agree(one, other)
 
 

@@ -6,22 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from webhook.placement.trace import Entry, entry, warning
-from webhook.placement.wishes import (
-    CapacityWish,
-    ListWish,
-    MemberWish,
-    RequiredWish,
-    SpreadWish,
-    TolerationWish,
-)
 
 if TYPE_CHECKING:
     from webhook.placement.bundle import Bundle
     from webhook.placement.trace import Outcome
     from webhook.placement.wishes import Wish
-
-# Wishes about fields that choose a node.
-_NODE_WISHES = (CapacityWish, ListWish, RequiredWish, SpreadWish, TolerationWish)
 
 
 @dataclass(slots=True)
@@ -55,8 +44,5 @@ class Ledger:
         """Record that the wishes about fields that choose a node are left aside."""
         lost = {(e.field, e.policy, e.part) for e in self.trace}
         for wish in bundle.wishes:
-            chooses = isinstance(wish, _NODE_WISHES) or (
-                isinstance(wish, MemberWish) and wish.map == "nodeSelector"
-            )
-            if chooses and (wish.field, wish.policy, wish.part) not in lost:
+            if wish.row.chooses_node and (wish.field, wish.policy, wish.part) not in lost:
                 self.note(wish, "skipped", reason)

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 from webhook import names
 from webhook.placement import node_affinity
-from webhook.placement.capacity import compatible
 from webhook.placement.trace import Entry
-from webhook.placement.wishes import condition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,7 +33,7 @@ class Settled:
     @property
     def condition(self) -> tuple[Term, ...] | None:
         """What it demands of a node's labels, or None."""
-        return condition(self.capacity, self.mode)
+        return self.mode.condition(self.capacity)
 
 
 def of_wish(wish: CapacityWish) -> Settled:
@@ -74,7 +72,7 @@ def settle(
 def _opposed(asked: Settled, of_class: Sequence[CapacityWish]) -> CapacityWish | None:
     """A requirement on the class that the request says the opposite of."""
     for wish in of_class:
-        if wish.part == "requirements" and not compatible(wish.mode, asked.mode):
+        if wish.part == "requirements" and not wish.mode.compatible(asked.mode):
             return wish
     return None
 

@@ -199,4 +199,4 @@ def _note(wish: NodeWish, pod: PodPlacement, ledger: Ledger) -> None:
         case RequiredWish():
             ledger.note(wish, "set", "set" if pod.required is None else "ANDed into every term")
         case CapacityWish():
-            ledger.note(wish, "set", wish.mode)
+            ledger.note(wish, "set", wish.wanted)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook import names
+from webhook.placement.fields import PLAIN_MAPS, SCALARS
 from webhook.placement.pod import PREFERRED_NODES
 from webhook.placement.trace import quoted, quoted_both
 from webhook.placement.wishes import spread_pair
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from webhook.placement.bundle import Bundle
+    from webhook.placement.fields import Field
     from webhook.placement.ledger import Ledger
     from webhook.placement.merge_capacity import Settled
     from webhook.placement.pod import PodPlacement
@@ -27,46 +28,38 @@ if TYPE_CHECKING:
 def merge(
     bundle: Bundle, pod: PodPlacement, default_priority_class: str, ledger: Ledger
 ) -> PodPlacement:
-    """Labels, annotations, securityContext, and the three class names."""
+    """The pod with the fields that stand for themselves as the bundle has them."""
     changes: dict[str, Any] = {}
-    if wishes := bundle.members.get("labels"):
-        changes["labels"] = _members(wishes, pod.labels, ledger, change=False)
-    if wishes := bundle.members.get("annotations"):
-        changes["annotations"] = _members(wishes, pod.annotations, ledger)
-    if wishes := _of_system(bundle, pod, ledger):
-        changes["security_context"] = _members(wishes, pod.security_context, ledger)
+    for field in PLAIN_MAPS:
+        if wishes := bundle.members.get(field.name):
+            changes[field.attribute] = _members(field, wishes, pod, ledger)
+    maxima: list[ScalarWish] = []
     for wish in bundle.scalars:
-        attribute, change = _scalar(wish, pod, default_priority_class, ledger)
-        if change:
-            changes[attribute] = wish.value
+        field = SCALARS[wish.name]
+        if wish.is_maximum:
+            maxima.append(wish)
+        elif _applies(field, wish, pod, default_priority_class, ledger):
+            changes[field.attribute] = wish.value
+    # After what may set a lower value, and the lowest first, for it is within the others.
+    for wish in sorted(maxima, key=lambda each: int(each.value)):
+        field = SCALARS[wish.name]
+        own: int = getattr(pod, field.attribute)
+        if _lowers(field, wish, own, changes.get(field.attribute, own), ledger):
+            changes[field.attribute] = wish.value
     return pod._replace(**changes) if changes else pod
 
 
-# The members of a pod's securityContext that the API server takes for either operating system;
-# windowsOptions are for Windows, all others for Linux (core/validation: ValidateOS).
-_ANY_SYSTEM = frozenset({"runAsNonRoot"})
-
-
-def _of_system(bundle: Bundle, pod: PodPlacement, ledger: Ledger) -> tuple[MemberWish, ...]:
-    """The securityContext wishes that a pod of its operating system may have at all."""
-    result = []
-    for wish in bundle.members.get("securityContext", ()):
-        meant = "windows" if wish.key == "windowsOptions" else "linux"
-        if wish.key in _ANY_SYSTEM or pod.operating_system in ("", meant):
-            result.append(wish)
-        else:
-            reason = f"the API server refuses it for os.name {quoted(pod.operating_system)}"
-            ledger.note(wish, "skipped", reason)
-    return tuple(result)
-
-
 def _members(
-    wishes: Sequence[MemberWish], own: dict[str, Json], ledger: Ledger, *, change: bool = True
+    field: Field, wishes: Sequence[MemberWish], pod: PodPlacement, ledger: Ledger
 ) -> dict[str, Json]:
+    own: dict[str, Json] = getattr(pod, field.attribute)
     result = dict(own)
     for wish in wishes:
         value = own.get(wish.key)
-        if value == wish.value:
+        if pod.operating_system and field.system_of(wish.key) not in ("", pod.operating_system):
+            reason = f"the API server refuses it for os.name {quoted(pod.operating_system)}"
+            ledger.note(wish, "skipped", reason)
+        elif value == wish.value:
             ledger.note(wish, "kept", "the pod says so itself")
         elif value is None and not (wish.if_null and own):
             result[wish.key] = wish.value
@@ -77,52 +70,49 @@ def _members(
         elif wish.is_default:
             says = "has others" if value is None else f"says {quoted(value)}"
             ledger.note(wish, "kept", f"the pod {says}")
-        elif change:
+        elif field.overrides == "keep":
+            ledger.note(wish, "kept", f"{field.why}: {quoted(value)}")
+        else:
             result[wish.key] = wish.value
             wanted, said = quoted_both(wish.value, value)
             ledger.note(wish, "set", f"{wanted} instead of {said}")
-        else:
-            ledger.note(wish, "kept", f"a label that is there is never changed: {quoted(value)}")
     return result if result != own else own
 
 
-_ATTRIBUTES = {
-    "priorityClassName": "priority_class_name",
-    "schedulerName": "scheduler_name",
-    "runtimeClassName": "runtime_class_name",
-}
-
-
-def _scalar(
-    wish: ScalarWish, pod: PodPlacement, default_priority_class: str, ledger: Ledger
-) -> tuple[str, bool]:
-    """The attribute that the wish is about, and whether it is set."""
-    attribute = _ATTRIBUTES[wish.name]
-    value: str = getattr(pod, attribute)
-    # What the API server filled in is nobody's word.
-    filled_in = {
-        "priorityClassName": default_priority_class,
-        "schedulerName": names.DEFAULT_SCHEDULER,
-    }.get(wish.name)
+def _applies(
+    field: Field, wish: ScalarWish, pod: PodPlacement, default_priority_class: str, ledger: Ledger
+) -> bool:
+    """Whether the pod's field is set to the wish's value."""
+    value: str | int = getattr(pod, field.attribute)
     if value == wish.value:
         ledger.note(wish, "kept", "the pod says so itself")
-    elif not value or value == filled_in:
-        ledger.note(wish, "set", wish.value)
-        return attribute, True
+    elif value in field.unwritten(default_priority_class):
+        ledger.note(wish, "set", str(wish.value))
+        return True
     elif wish.part == "requirements":
         ledger.reject(wish, f"must be {quoted(wish.value)}; the pod says {quoted(value)}")
     elif wish.is_default:
         ledger.note(wish, "kept", f"the pod says {quoted(value)}")
-    elif wish.name == "runtimeClassName":
-        ledger.reject(
-            wish,
-            f"wants {quoted(wish.value)}; the pod says {quoted(value)},"
-            " whose overhead is in the pod already",
-        )
+    elif field.overrides == "reject":
+        what = f"wants {quoted(wish.value)}; the pod says {quoted(value)}"
+        ledger.reject(wish, f"{what}, {field.why}")
     else:
         ledger.note(wish, "set", f"{quoted(wish.value)} instead of {quoted(value)}")
-        return attribute, True
-    return attribute, False
+        return True
+    return False
+
+
+def _lowers(field: Field, wish: ScalarWish, own: int, value: int, ledger: Ledger) -> bool:
+    """Whether a maximum is set: the pod came with `own`, and has `value` by now."""
+    most = int(wish.value)
+    if own > most and own not in field.unwritten(""):
+        ledger.reject(wish, f"must be at most {most}; the pod says {own}")
+    elif value > most:
+        ledger.note(wish, "set", str(most))
+        return True
+    else:
+        ledger.note(wish, "kept", f"{value} is within it")
+    return False
 
 
 def lists(
@@ -137,7 +127,7 @@ def lists(
         result = _appended(result, wish.name, wish.entries)
         _note_list(wish, pod, ledger)
     for settled in capacity:
-        if settled.mode == "Prefer":
+        if settled.mode.prefers:
             entries = settled.capacity.preferences(settled.weight)
             result = _appended(result, PREFERRED_NODES, entries)
     return result

@@ -32,7 +32,7 @@ def merge(
     for wish in bundle.tolerations:
         result = _with_wish(wish, result, own, around.default_toleration_seconds, ledger)
     for settled in capacity:
-        if settled.mode in ("Allow", "Prefer", "Constrain") and settled.capacity.taints:
+        if settled.mode.tolerates and settled.capacity.taints:
             result = joined(result, settled.capacity.tolerations)
     return pod.tolerations if result == pod.tolerations else result
 
@@ -59,7 +59,7 @@ def _without_prevented(
     wished = [wish.toleration for wish in bundle.tolerations]
     result = tolerations
     for settled in capacity:
-        if settled.mode != "Prevent" or not settled.capacity.taints:
+        if not settled.mode.excludes or not settled.capacity.taints:
             continue
         of_others = [
             taint
@@ -74,7 +74,7 @@ def _without_prevented(
         ]
         gone = {str(t.get("key")) for t, leaves in zip(result, goes, strict=True) if leaves}
         for key in sorted(gone):
-            what = f"{settled.capacity.name}=Prevent"
+            what = f"{settled.capacity.name}={settled.mode}"
             ledger.warn_pod(f"tolerations[{key}]", "removed", what)
         if gone:
             result = [t for t, leaves in zip(result, goes, strict=True) if not leaves]

@@ -6,13 +6,14 @@ PodPlacement and from nothing else.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
-from webhook.placement.pod import AFFINITY_LISTS, REQUIRED
+from webhook.placement.fields import OF_PODS, Shape
+from webhook.placement.pod import AFFINITY_LISTS, REQUIRED, PodPlacement
 
 if TYPE_CHECKING:
-    from webhook.placement.pod import PodPlacement
-    from webhook.placement.shapes import JsonObject
+    from webhook.placement.fields import Field
+    from webhook.placement.shapes import Json, JsonObject
 
 
 class _Remove(TypedDict):
@@ -26,6 +27,15 @@ class Operation(_Remove, total=False):
     value: Any
 
 
+# The fields that a policy may change, by their positions in PodPlacement; affinity has two.
+_PATCHED: Final = [
+    (at, field)
+    for at, attribute in enumerate(PodPlacement._fields)
+    for field in OF_PODS
+    if field.attribute == attribute and field.by_policies
+]
+
+
 def pointer(token: str) -> str:
     """A member's name as a JSON Pointer token (RFC 6901, section 3)."""
     return token.replace("~", "~0").replace("/", "~1")
@@ -34,36 +44,24 @@ def pointer(token: str) -> str:
 def operations(pod: JsonObject, old: PodPlacement, new: PodPlacement) -> list[Operation]:
     """What turns `pod`, whose placement is `old`, into one with the placement `new`.
 
-    Empty if nothing changes. Where the pod has no such parent, the whole parent is added. Setting
-    priorityClassName also removes what the Priority admission plugin had filled in for the old
-    class (priority, preemptionPolicy): it runs again and fills in what the new class says.
+    Empty if nothing changes. Where the pod has no such parent, the whole parent is added.
     """
     result: list[Operation] = []
-    metadata: JsonObject = pod["metadata"]
-    spec: JsonObject = pod["spec"]
-    _members(result, "/metadata", metadata, "labels", old.labels, new.labels)
-    _members(result, "/metadata", metadata, "annotations", old.annotations, new.annotations)
-    _members(result, "/spec", spec, "nodeSelector", old.node_selector, new.node_selector)
-    _members(result, "/spec", spec, "securityContext", old.security_context, new.security_context)
-    _list(result, "tolerations", spec, old.tolerations, new.tolerations)
-    _list(result, "topologySpreadConstraints", spec, old.topology_spread, new.topology_spread)
+    for at, field in _PATCHED:
+        before: Json = old[at]
+        after: Json = new[at]
+        if after is not before and after != before:
+            holder: JsonObject = pod[field.holder]
+            if field.shape is Shape.MAP:
+                _members(result, f"/{field.holder}", holder, field.name, before, after)
+            elif field.shape is Shape.LIST:
+                _list(result, field, holder, before, after)
+            else:
+                _scalar(result, field, holder, after)
     if new.required is not old.required or new.lists is not old.lists:
-        before: JsonObject = spec.get("affinity") or {}
-        after = affinity_of(before, new)
-        _members(result, "/spec", spec, "affinity", before, after)
-    if new.scheduler_name != old.scheduler_name:
-        result.append({"op": "add", "path": "/spec/schedulerName", "value": new.scheduler_name})
-    if new.runtime_class_name != old.runtime_class_name:
-        value = new.runtime_class_name
-        result.append({"op": "add", "path": "/spec/runtimeClassName", "value": value})
-    if new.priority_class_name != old.priority_class_name:
-        value = new.priority_class_name
-        result.append({"op": "add", "path": "/spec/priorityClassName", "value": value})
-        result.extend(
-            {"op": "remove", "path": f"/spec/{name}"}
-            for name in ("priority", "preemptionPolicy")
-            if name in spec
-        )
+        spec: JsonObject = pod["spec"]
+        affinity: JsonObject = spec.get("affinity") or {}
+        _members(result, "/spec", spec, "affinity", affinity, affinity_of(affinity, new))
     return result
 
 
@@ -93,20 +91,24 @@ def _members(
     )
 
 
+def _scalar(result: list[Operation], field: Field, holder: JsonObject, new: str | int) -> None:
+    """Set one value; what was derived from the old one goes, so that it is derived again."""
+    result.append({"op": "add", "path": field.path, "value": new})
+    derived = [name for name in field.derived if name in holder]
+    result.extend({"op": "remove", "path": f"/{field.holder}/{name}"} for name in derived)
+
+
 def _list(
-    result: list[Operation], name: str, spec: JsonObject, old: list[Any], new: list[Any]
+    result: list[Operation], field: Field, holder: JsonObject, old: list[Any], new: list[Any]
 ) -> None:
-    """Operations for one list of the spec: appended to if it only grows at its end, else set."""
-    if new is old or new == old:
-        return
+    """Operations for one list: appended to if it only grows at its end, else set."""
+    path = field.path
     if old and len(new) > len(old) and new[: len(old)] == old:
-        result.extend(
-            {"op": "add", "path": f"/spec/{name}/-", "value": item} for item in new[len(old) :]
-        )
-    elif not new and name in spec:
-        result.append({"op": "remove", "path": f"/spec/{name}"})
+        result.extend({"op": "add", "path": f"{path}/-", "value": item} for item in new[len(old) :])
+    elif not new and field.name in holder:
+        result.append({"op": "remove", "path": path})
     else:
-        result.append({"op": "add", "path": f"/spec/{name}", "value": new})
+        result.append({"op": "add", "path": path, "value": new})
 
 
 def affinity_of(before: JsonObject, placement: PodPlacement) -> JsonObject:

@@ -5,12 +5,18 @@ Only what placement reads or writes is looked at; everything else of the pod sta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 from webhook.errors import InvalidPod
+from webhook.placement.fields import OF_PODS, Shape
 
 if TYPE_CHECKING:
-    from webhook.placement.shapes import JsonObject, Term, Toleration
+    from collections.abc import Callable
+
+    from webhook.placement.fields import Field
+    from webhook.placement.shapes import Json, JsonObject, Term, Toleration
+
+_Reader: TypeAlias = "Callable[[JsonObject, str, str], Json]"
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -31,24 +37,26 @@ PREFERRED_NODES = "affinity.nodeAffinity.preferred"
 class PodPlacement(NamedTuple):
     """What of a pod decides where it runs and how it is treated there.
 
-    `required` is None where the pod asks for no required node affinity at all. `lists` holds the
-    non-empty lists of AFFINITY_LISTS. Nothing in here may be changed in place: it is shared with
-    the pod that was read. (A named tuple, since `_replace`, which every decision calls three
-    times, costs a tenth of a dataclass's.)
+    First the attributes that rows of `placement.fields` name. `required` is None where the pod asks
+    for no required node affinity at all. `lists` holds the non-empty lists of AFFINITY_LISTS.
+    Nothing in here may be changed in place: it is shared with the pod that was read. (A named
+    tuple, since `_replace`, which every decision calls three times, costs a tenth of a
+    dataclass's.)
     """
 
     labels: dict[str, str]
     annotations: dict[str, str]
     node_selector: dict[str, str]
     tolerations: list[Toleration]
-    required: list[Term] | None
-    lists: dict[str, list[JsonObject]]
     topology_spread: list[JsonObject]
     security_context: JsonObject
     node_name: str
     priority_class_name: str
     scheduler_name: str
     runtime_class_name: str
+    termination_grace_period_seconds: int
+    required: list[Term] | None
+    lists: dict[str, list[JsonObject]]
     operating_system: str
 
 
@@ -65,23 +73,12 @@ def read(pod: JsonObject) -> PodPlacement:
     if affinity:
         required = _required(affinity)
         lists = _affinity_lists(affinity)
-    return PodPlacement(
-        labels=_strings(metadata, "labels", "metadata.labels"),
-        annotations=_strings(metadata, "annotations", "metadata.annotations"),
-        node_selector=_strings(spec, "nodeSelector", "spec.nodeSelector"),
-        tolerations=cast("list[Toleration]", _tolerations(spec)),
-        required=required,
-        lists=lists,
-        topology_spread=_objects(
-            spec, "topologySpreadConstraints", "spec.topologySpreadConstraints"
-        ),
-        security_context=_object(spec, "securityContext", "spec.securityContext"),
-        node_name=_string(spec, "nodeName", "spec.nodeName"),
-        priority_class_name=_string(spec, "priorityClassName", "spec.priorityClassName"),
-        scheduler_name=_string(spec, "schedulerName", "spec.schedulerName"),
-        runtime_class_name=_string(spec, "runtimeClassName", "spec.runtimeClassName"),
-        operating_system=_string(_object(spec, "os", "spec.os"), "name", "spec.os.name"),
-    )
+    system = _string(_object(spec, "os", "spec.os"), "name", "spec.os.name")
+    values = [
+        read_field(spec if of_spec else metadata, name, path)
+        for read_field, of_spec, name, path in _READERS
+    ]
+    return PodPlacement._make((*values, required, lists, system))
 
 
 def scheduling_gates(pod: JsonObject) -> frozenset[str]:
@@ -130,21 +127,48 @@ def _string(holder: JsonObject, key: str, path: str) -> str:
     return value
 
 
+def _integer(unset: int) -> _Reader:
+    def read_integer(holder: JsonObject, key: str, path: str) -> int:
+        value = holder.get(key)
+        if value is None:
+            return unset
+        if value.__class__ is not int:
+            raise InvalidPod(path, "an integer", value)
+        return value
+
+    return read_integer
+
+
 _TOLERATION_STRINGS = ("key", "operator", "value", "effect")
 
 
-def _tolerations(spec: JsonObject) -> list[JsonObject]:
-    result = _objects(spec, "tolerations", "spec.tolerations")
+def _tolerations(spec: JsonObject, key: str, path: str) -> list[JsonObject]:
+    result = _objects(spec, key, path)
     for index, toleration in enumerate(result):
-        for key in _TOLERATION_STRINGS:
-            if toleration.get(key, "").__class__ is not str and toleration[key] is not None:
-                path = f"spec.tolerations[{index}].{key}"
-                raise InvalidPod(path, "a string", toleration[key])
+        for member in _TOLERATION_STRINGS:
+            if toleration.get(member, "").__class__ is not str and toleration[member] is not None:
+                raise InvalidPod(f"{path}[{index}].{member}", "a string", toleration[member])
         seconds = toleration.get("tolerationSeconds")
         if seconds is not None and seconds.__class__ is not int:
-            path = f"spec.tolerations[{index}].tolerationSeconds"
-            raise InvalidPod(path, "an integer", seconds)
+            raise InvalidPod(f"{path}[{index}].tolerationSeconds", "an integer", seconds)
     return result
+
+
+def _reader_of(field: Field) -> _Reader:
+    if field.shape is Shape.SCALAR:
+        return _string if isinstance(field.unset, str) else _integer(field.unset)
+    if field.shape is Shape.LIST:
+        return _tolerations if field.name == "tolerations" else _objects
+    return _object if field.name == "securityContext" else _strings
+
+
+# Of each attribute that a row names: how it is read, whether of the spec, the name, and the path.
+_READERS: Final = [
+    (_reader_of(field), field.holder == "spec", field.name, f"{field.holder}.{field.name}")
+    for attribute in PodPlacement._fields
+    for field in OF_PODS
+    if field.attribute == attribute
+]
 
 
 def _required(affinity: JsonObject) -> list[Term] | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.placement import node_affinity
+from webhook.placement.fields import MAPS
 from webhook.placement.pod import PREFERRED_NODES
 from webhook.placement.tolerations import covered
 from webhook.placement.wishes import (
@@ -29,18 +30,6 @@ if TYPE_CHECKING:
     from webhook.placement.shapes import Term
     from webhook.placement.wishes import Wish
 
-MAPS = {
-    "nodeSelector": "node_selector",
-    "labels": "labels",
-    "annotations": "annotations",
-    "securityContext": "security_context",
-}
-SCALARS = {
-    "priorityClassName": "priority_class_name",
-    "schedulerName": "scheduler_name",
-    "runtimeClassName": "runtime_class_name",
-}
-
 
 def credits_of(
     policies: Iterable[str], wishes: Iterable[Wish], final: PodPlacement
@@ -59,10 +48,13 @@ def holds(wish: Wish, final: PodPlacement) -> bool:
     """Whether the pod has what the wish asks for."""
     match wish:
         case MemberWish():
-            members = getattr(final, MAPS[wish.map])
+            members = getattr(final, MAPS[wish.map].attribute)
             return wish.key in members and bool(members[wish.key] == wish.value)
         case ScalarWish():
-            return bool(getattr(final, SCALARS[wish.name]) == wish.value)
+            if getattr(final, wish.row.attribute) != wish.value:
+                return False
+            # A maximum is given only where it is less than what the API server fills in.
+            return not wish.is_maximum or int(wish.value) < int(wish.row.silent)
         case TolerationWish():
             return wish.toleration in final.tolerations
         case RequiredWish():
@@ -84,12 +76,11 @@ def _required(terms: Sequence[Term], final: PodPlacement) -> bool:
 
 def _capacity(wish: CapacityWish, final: PodPlacement) -> bool:
     terms = wish.condition
-    if wish.mode == "None" or (terms is not None and not _required(terms, final)):
+    if wish.mode.does_nothing or (terms is not None and not _required(terms, final)):
         return False
-    if wish.mode == "Prevent":
-        return True
-    if wish.mode == "Prefer":
+    if wish.mode.prefers:
         own = final.lists.get(PREFERRED_NODES, ())
         if not all(item in own for item in wish.capacity.preferences(wish.weight)):
             return False
-    return all(covered(t, final.tolerations) for t in wish.capacity.tolerations)
+    tolerations = wish.capacity.tolerations if wish.mode.tolerates else ()
+    return all(covered(each, final.tolerations) for each in tolerations)

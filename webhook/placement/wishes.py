@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from webhook.placement.fields import BY_NAME
 from webhook.placement.nodes import written
 from webhook.placement.trace import quoted, shortened
 
 if TYPE_CHECKING:
     from webhook.placement.capacity import CapacityClass, Mode
+    from webhook.placement.fields import Field
     from webhook.placement.shapes import Json, JsonObject, Term, Toleration
 
 Part: TypeAlias = Literal["requirements", "overrides", "defaults"]
 # In the order in which they are folded: a requirement never drops before the other two.
 PARTS: tuple[Part, ...] = ("requirements", "overrides", "defaults")
+_NAME: Final = re.compile(r"[^.\[]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +35,11 @@ class Wish(ABC):
     @abstractmethod
     def field(self) -> str:
         """The field's path as policy files write it, with the key in brackets."""
+
+    @cached_property
+    def row(self) -> Field:
+        """The row of its field in placement.fields."""
+        return BY_NAME[_NAME.findall(self.field)[0]]
 
     @property
     @abstractmethod
@@ -64,10 +73,10 @@ class MemberWish(Wish):
 
 @dataclass(frozen=True, kw_only=True)
 class ScalarWish(Wish):
-    """priorityClassName, schedulerName or runtimeClassName."""
+    """A field that is one text or number."""
 
     name: str
-    value: str
+    value: str | int
 
     @cached_property
     def field(self) -> str:
@@ -75,9 +84,18 @@ class ScalarWish(Wish):
         return self.name
 
     @property
+    def is_maximum(self) -> bool:
+        """Whether the value is the most that the field may be."""
+        return self.part == "requirements" and self.row.requirement == "maximum"
+
+    @property
     def wanted(self) -> str:
         """The scalar's value, quoted."""
-        return quoted(self.value)
+        return f"at most {self.value}" if self.is_maximum else quoted(self.value)
+
+    def leaves_room(self, later: ScalarWish) -> bool:
+        """Whether a later wish for the field may stand beside it: one within this maximum."""
+        return self.is_maximum and (later.is_maximum or int(later.value) <= int(self.value))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,24 +188,17 @@ class CapacityWish(Wish):
     @property
     def wanted(self) -> str:
         """The mode."""
-        return self.mode
+        return self.mode.value
 
     @property
     def condition(self) -> tuple[Term, ...] | None:
         """The terms of which a node must meet one, or None if the mode leaves every node."""
-        return condition(self.capacity, self.mode)
+        return self.mode.condition(self.capacity)
 
 
 def _term_text(term: Term) -> str:
     requirements = (*(term.get("matchExpressions") or ()), *(term.get("matchFields") or ()))
     return ", ".join(map(written, requirements))
-
-
-def condition(capacity: CapacityClass, mode: Mode) -> tuple[Term, ...] | None:
-    """What the mode demands of a node's labels: one of these terms, or None for nothing."""
-    if mode == "Constrain":
-        return capacity.inside
-    return capacity.outside if mode == "Prevent" else None
 
 
 def spread_pair(constraint: JsonObject) -> tuple[str, str]:

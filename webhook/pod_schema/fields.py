@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from webhook.placement.quantity import InvalidQuantity, nanos
-from webhook.placement.schema.base import guess, shown
+from webhook.strict import guess, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -50,6 +50,11 @@ def schema() -> Schema:
     return Schema(found["kubernetes"], found["types"])
 
 
+def fields_of(kind: str) -> dict[str, str]:
+    """The fields of a type with their kinds."""
+    return {name.rstrip("!"): of for name, of in schema().types[kind].items()}
+
+
 def faults(value: Any, kind: str = TEMPLATE, *, whole: bool = True) -> Iterator[Fault]:
     """What is wrong with the fields of a template, or of a pod; the first 50 faults.
 
@@ -84,7 +89,7 @@ def _fields(value: Any, kind: str, path: Path, *, whole: bool) -> Iterator[Fault
     if not isinstance(value, dict):
         yield Fault(path, f"want a mapping, not {_noun(value)}")
         return
-    known = {name.rstrip("!"): of for name, of in schema().types[kind].items()}
+    known = fields_of(kind)
     meant = ""
     for key, item in value.items():
         if key in known:

@@ -11,9 +11,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.placement.quantity import InvalidQuantity, nanos
-from webhook.placement.schema.base import guess, shown
 from webhook.placement.schema.syntax import is_dns_label
 from webhook.pod_schema.fields import MOST, Fault
+from webhook.strict import guess, shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

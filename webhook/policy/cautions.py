@@ -20,10 +20,10 @@ if TYPE_CHECKING:
         PlacementModel,
         Toleration,
     )
-    from webhook.placement.schema.base import Strict
     from webhook.policy.findings import Path
     from webhook.policy.match_model import Match
     from webhook.policy.model import PolicyDocument
+    from webhook.strict import Strict
 
 # Node labels that tell one node from all others, by who sets them.
 SINGLE_NODE_LABELS: Final = frozenset(

@@ -8,13 +8,13 @@ from webhook import names
 from webhook.identity import READ_ANNOTATIONS, READ_LABELS
 from webhook.placement import capacity
 from webhook.placement.capacity import CapacityClass, InvalidClass
-from webhook.placement.schema.base import guess
 from webhook.policy import compile as compiling
 from webhook.policy.exception_model import ALL, PlacementException
 from webhook.policy.findings import path_text
 from webhook.policy.model import CapacityClass as CapacityClassDocument
 from webhook.policy.model import PlacementPolicy
 from webhook.policy.selectors import compile_selector
+from webhook.strict import guess
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.placement import capacity as classes_of
+from webhook.placement.fields import MAPS, SCALARS
 from webhook.placement.pod import AFFINITY_LISTS, REQUIRED
 from webhook.placement.wishes import (
     CapacityWish,
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from webhook.placement.wishes import Part
     from webhook.policy.model import CapacityClass as CapacityClassDocument
     from webhook.policy.model import PlacementPolicy
-
-_MAPS = ("nodeSelector", "labels", "annotations", "securityContext")
-_SCALARS = ("priorityClassName", "schedulerName", "runtimeClassName")
 
 
 def capacity_class(document: CapacityClassDocument) -> CapacityClass:
@@ -55,12 +53,12 @@ def _of_part(
 ) -> Iterator[Wish]:
     if_null = placement.patch_strategy == "IsNull"
     raw = placement.model_dump(by_alias=True, exclude_none=True)
-    for name in _MAPS:
+    for name in MAPS:
         for key, value in sorted(raw.get(name, {}).items()):
             yield MemberWish(
                 policy=policy, part=part, if_null=if_null, map=name, key=key, value=value
             )
-    for name in _SCALARS:
+    for name in SCALARS:
         if name in raw:
             yield ScalarWish(policy=policy, part=part, if_null=if_null, name=name, value=raw[name])
     for toleration in raw.get("tolerations", []):

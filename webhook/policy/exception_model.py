@@ -5,12 +5,12 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
-from webhook.placement.schema.base import Problem, Strict, distinct, own_error, shown
 from webhook.placement.schema.limits import MAX_LISTED, crowded
 from webhook.placement.schema.moments import Moment
 from webhook.placement.schema.syntax import MAX_SUBDOMAIN, SUBDOMAIN_PATTERN, is_subdomain
 from webhook.policy.match_model import Match
 from webhook.policy.metadata_model import Metadata
+from webhook.strict import Problem, Strict, distinct, own_error, shown
 
 # Stands for every policy, those included that come later.
 ALL: Final = "*"

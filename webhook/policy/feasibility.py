@@ -198,7 +198,7 @@ class _Judging:
     def _closed(self, policy: _Wishing, tolerations: Sequence[Toleration]) -> Iterator[Concern]:
         """Classes that the policy means to open, yet all of whose nodes stay closed."""
         for wish in policy.wishes:
-            if isinstance(wish, CapacityWish) and wish.mode in ("Allow", "Prefer"):
+            if isinstance(wish, CapacityWish) and wish.mode.tolerates and not wish.mode.requires:
                 inside = self.nodes.of_class(wish.capacity)
                 taints = self._in_the_way(inside, tolerations)
                 if taints:

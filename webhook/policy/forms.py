@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from webhook.placement.schema.base import Strict, guess, shown
 from webhook.policy import nodes
+from webhook.strict import Strict, guess, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from webhook.placement.schema.base import Problem
     from webhook.policy.findings import Caution, Path
+    from webhook.strict import Problem
 
 M = TypeVar("M", bound=Strict)
 _OWN_METADATA: Final = ("name", "labels", "annotations")

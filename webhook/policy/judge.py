@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pydantic import ValidationError
 
-from webhook.placement.schema.base import UNKNOWN_FIELD
 from webhook.policy import nodes
 from webhook.policy.messages import NULL, sentence
 from webhook.policy.scalars import Disputed
+from webhook.strict import UNKNOWN_FIELD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.placement.schema.base import OWN_ERROR, shown
 from webhook.policy.scalars import Disputed
+from webhook.strict import OWN_ERROR, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable

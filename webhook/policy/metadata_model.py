@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from webhook.placement.schema.base import Strict
 from webhook.placement.schema.syntax import AnnotationKey, LabelKey, LabelValue, ObjectName
+from webhook.strict import Strict
 
 
 class Metadata(Strict):

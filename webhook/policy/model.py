@@ -6,7 +6,6 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from pydantic import AfterValidator, ConfigDict, Field
 
 from webhook import names
-from webhook.placement.schema.base import Problem, Strict, own_error
 from webhook.placement.schema.limits import crowded
 from webhook.placement.schema.placement import CapacityWish, Defaults, PlacementModel, Wishes
 from webhook.placement.schema.selectors import LabelSelectorRequirement
@@ -18,6 +17,7 @@ from webhook.policy.exception_model import PlacementException
 from webhook.policy.findings import Path
 from webhook.policy.match_model import Match, NamespaceGlob
 from webhook.policy.metadata_model import Metadata
+from webhook.strict import Problem, Strict, own_error
 
 PARTS: Final = ("defaults", "overrides", "requirements")
 

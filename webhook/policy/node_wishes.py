@@ -32,7 +32,7 @@ def tolerations_of(wishes: Iterable[Wish]) -> Iterator[Toleration]:
     for wish in wishes:
         if isinstance(wish, TolerationWish):
             yield wish.toleration
-        elif isinstance(wish, CapacityWish) and wish.mode in ("Allow", "Prefer", "Constrain"):
+        elif isinstance(wish, CapacityWish) and wish.mode.tolerates:
             yield from wish.capacity.tolerations
 
 

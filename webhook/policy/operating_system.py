@@ -44,7 +44,7 @@ def _of_wish(wish: Wish) -> str | None:
             return str(wish.value)
         case RequiredWish():
             return _of_terms(wish.terms)
-        case CapacityWish() if wish.mode == "Constrain":
+        case CapacityWish() if wish.mode.requires:
             return _of_terms(wish.capacity.inside)
     return None
 

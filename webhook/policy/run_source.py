@@ -5,13 +5,13 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field
 
-from webhook.placement.schema.base import Problem, Strict, own_error
 from webhook.placement.schema.syntax import AnnotationKey, LabelKey, LabelValue
 from webhook.policy import reader
 from webhook.policy.forms import Forms
 from webhook.policy.match_model import Framework, Kind, Role
 from webhook.policy.metadata_model import Metadata
 from webhook.sources.kinds import parse_field, parse_text
+from webhook.strict import Problem, Strict, own_error
 
 
 def _path(text: str) -> str:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from webhook import names
+from webhook.placement.fields import BY_NAME, says_nothing
 from webhook.policy_tests.verdict import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.placement.schema.base import Strict
     from webhook.placement.shapes import Json, JsonObject
     from webhook.policy_tests.model import Fields, Lacking
-
-_OF_METADATA: Final = ("labels", "annotations")
+    from webhook.strict import Strict
 
 
 def said(model: Strict) -> dict[str, Any]:
@@ -25,7 +24,7 @@ def said(model: Strict) -> dict[str, Any]:
 
 def field_of(pod: JsonObject, name: str) -> Json:
     """A placement field of a v1.Pod, None if it is unset. Our own annotation is no field of it."""
-    value = pod["metadata" if name in _OF_METADATA else "spec"].get(name)
+    value = pod[BY_NAME[name].holder].get(name)
     if name == "annotations" and isinstance(value, dict):
         return {key: text for key, text in value.items() if key != names.PLACEMENT}
     return value
@@ -35,7 +34,7 @@ def equals(expected: Fields, pod: JsonObject) -> Iterator[Failure]:
     """Fields that are not exactly what they should be. Empty and unset are the same."""
     for name, wanted in said(expected).items():
         seen = field_of(pod, name)
-        if (wanted or None) != (seen or None):
+        if wanted != seen and not (says_nothing(wanted) and says_nothing(seen)):
             yield Failure(name, shown(wanted), shown(seen))
 
 
@@ -73,6 +72,6 @@ def holds(seen: Json, wanted: Json) -> bool:
 
 def shown(value: Json) -> str:
     """A value in one line; `unset` where there is nothing."""
-    if value is None or value in ("", {}, []):
+    if says_nothing(value):
         return "unset"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,12 +1,14 @@
 """The document that policy tests are written in: PolicyTest."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, create_model
 
-from webhook.placement.schema.base import Problem, Strict, distinct, guess
+from webhook import names
+from webhook.placement import fields as placement
 from webhook.placement.schema.moments import Moment
+from webhook.placement.schema.placement import Wishes
 from webhook.placement.schema.syntax import (
     AnnotationKey,
     LabelKey,
@@ -15,10 +17,10 @@ from webhook.placement.schema.syntax import (
     ObjectName,
 )
 from webhook.placement.schema.taints import Taint, Toleration
-from webhook.policy_tests.pods import SPEC_FIELDS
+from webhook.pod_schema.fields import fields_of
+from webhook.strict import Problem, Strict, distinct, guess
 
 Text = Annotated[str, Field(min_length=1)]
-Items = list[dict[str, Any]]
 # Results of which no placement can be asked: there is none.
 WITHOUT_PLACEMENT: Final = ("rejected", "not-a-run")
 
@@ -66,40 +68,45 @@ class Pod(Strict):
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
         """No field of the spec that there is not, and nothing said twice."""
         spec, metadata = given.get("spec"), given.get("metadata")
+        known = fields_of("PodSpec")
         for name in spec if isinstance(spec, dict) else ():
-            if isinstance(name, str) and name not in SPEC_FIELDS:
-                hint = guess(name, SPEC_FIELDS)
+            # A slip in one would be passed over, and test nothing.
+            if isinstance(name, str) and name not in known:
+                hint = guess(name, tuple(known))
                 yield Problem(("spec", name), f"a pod's spec has no such field{hint}")
         for name in ("labels", "annotations"):
             if isinstance(metadata, dict) and given.get(name) is not None and name in metadata:
                 yield Problem((name,), f"is in metadata.{name} too; keep one of the two")
 
 
-class Fields(Strict):
-    """Placement fields of the pod after the decision."""
+def _type_of(field: placement.Field) -> Any:
+    if field.shape is placement.Shape.SCALAR:
+        return type(field.unset)
+    if field.shape is placement.Shape.LIST:
+        return list[dict[str, Any]]
+    texts = field.shape is placement.Shape.MAP and field.filled_in is None
+    return dict[str, str] if texts else dict[str, Any]
 
-    node_selector: dict[str, str] | None = Field(
-        default=None, description="The pod's spec.nodeSelector."
-    )
-    tolerations: Items | None = Field(default=None, description="The pod's spec.tolerations.")
-    affinity: dict[str, Any] | None = Field(default=None, description="The pod's spec.affinity.")
-    topology_spread_constraints: Items | None = Field(
-        default=None, description="The pod's spec.topologySpreadConstraints."
-    )
-    priority_class_name: str | None = Field(
-        default=None, description="The pod's spec.priorityClassName."
-    )
-    scheduler_name: str | None = Field(default=None, description="The pod's spec.schedulerName.")
-    runtime_class_name: str | None = Field(
-        default=None, description="The pod's spec.runtimeClassName."
-    )
-    security_context: dict[str, Any] | None = Field(
-        default=None, description="The pod's spec.securityContext."
-    )
-    labels: dict[str, str] | None = Field(default=None, description="The pod's metadata.labels.")
-    annotations: dict[str, str] | None = Field(
-        default=None,
-        description="The pod's metadata.annotations, but for fairlead.dev/placement.",
+
+def _expected(field: placement.Field) -> tuple[Any, Any]:
+    but = f", but for {names.PLACEMENT}" if field.name == "annotations" else ""
+    description = f"The pod's {field.holder}.{field.name}{but}."
+    return _type_of(field) | None, Field(default=None, description=description)
+
+
+if TYPE_CHECKING:
+    Fields = Strict
+else:
+    Fields = create_model(
+        "Fields",
+        __base__=Strict,
+        __doc__="Placement fields of the pod after the decision.",
+        __module__=__name__,
+        **{
+            name: _expected(placement.BY_NAME[name])
+            for name in Wishes.outer_names()
+            if placement.BY_NAME[name] in placement.OF_PODS
+        },
     )
 
 

@@ -12,53 +12,6 @@ if TYPE_CHECKING:
 
 NAME: Final = "test-pod"
 
-# Fields of v1.PodSpec: a slip in one would be passed over, and test nothing.
-# Source: k8s.io/api/core/v1 types.go, v1.36.
-SPEC_FIELDS: Final = (
-    "activeDeadlineSeconds",
-    "affinity",
-    "automountServiceAccountToken",
-    "containers",
-    "dnsConfig",
-    "dnsPolicy",
-    "enableServiceLinks",
-    "ephemeralContainers",
-    "hostAliases",
-    "hostIPC",
-    "hostNetwork",
-    "hostPID",
-    "hostUsers",
-    "hostname",
-    "hostnameOverride",
-    "imagePullSecrets",
-    "initContainers",
-    "nodeName",
-    "nodeSelector",
-    "os",
-    "overhead",
-    "preemptionPolicy",
-    "priority",
-    "priorityClassName",
-    "readinessGates",
-    "resourceClaims",
-    "resources",
-    "restartPolicy",
-    "runtimeClassName",
-    "schedulerName",
-    "schedulingGates",
-    "schedulingGroup",
-    "securityContext",
-    "serviceAccount",
-    "serviceAccountName",
-    "setHostnameAsFQDN",
-    "shareProcessNamespace",
-    "subdomain",
-    "terminationGracePeriodSeconds",
-    "tolerations",
-    "topologySpreadConstraints",
-    "volumes",
-)
-
 _STEP: Final = re.compile(r"([A-Za-z]+)|\[([^\]]*)\]")
 
 

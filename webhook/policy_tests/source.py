@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from webhook.errors import InvalidPod
 from webhook.placement import pod as pods_of
-from webhook.placement.schema.base import Problem
 from webhook.policy import reader
 from webhook.policy.forms import Forms
 from webhook.policy_tests import pods
 from webhook.policy_tests.model import PolicyTest
+from webhook.strict import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

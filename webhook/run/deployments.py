@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
-from webhook.run.gang import Told
 from webhook.run.ownership import metadata, named, selector
+from webhook.run.rendezvous.framework import ReplicaEnv
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +67,7 @@ def deployment(run: Run, mould: Mould, ports: Sequence[JsonObject]) -> JsonObjec
     """
     labels = {**mould.labels, names.REPLICA_INDEX: "0"}
     meta = {key: value for key, value in mould.metadata.items() if key != "ownerReferences"}
-    containers = mould.containers(Told())
+    containers = mould.containers(ReplicaEnv())
     at = len(mould.before)
     containers[at] = _probed(containers[at], ports)
     template = {

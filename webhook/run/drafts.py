@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from webhook import names
-from webhook.placement.schema.base import shown
 from webhook.policy.findings import path_text
 from webhook.run.environment import bottom, upon
 from webhook.run.template import merged
 from webhook.run.template_checks import template_problems
+from webhook.strict import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

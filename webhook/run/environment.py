@@ -5,28 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
+from webhook.placement.capacity import Mode
 from webhook.placement.capacity_request import Request, formatted, parse
+from webhook.placement.fields import OF_PODS, says_nothing
+from webhook.placement.schema.placement import PlacementModel
 from webhook.run.layers import patched
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from webhook.placement.schema.placement import PlacementModel
     from webhook.placement.shapes import JsonObject
     from webhook.run.layers import Placement
 
-# The fields of a pod's spec that are placement, named as PlacementModel's.
-SPEC: Final = (
-    "nodeSelector",
-    "tolerations",
-    "affinity",
-    "topologySpreadConstraints",
-    "nodeName",
-    "priorityClassName",
-    "schedulerName",
-    "runtimeClassName",
-    "securityContext",
-)
+_OF_SPEC: Final = frozenset(field.name for field in OF_PODS if field.holder == "spec")
+# The fields of a pod's spec that are placement, in the order of the model.
+SPEC: Final = tuple(name for name in PlacementModel.outer_names() if name in _OF_SPEC)
 
 
 class Placed(NamedTuple):
@@ -51,7 +44,7 @@ def bottom(template: JsonObject) -> Placement:
         "capacity": [_wish(request) for request in requests(capacity)],
         **{field: spec.get(field) for field in SPEC},
     }
-    return {field: value for field, value in found.items() if value}
+    return {field: value for field, value in found.items() if not says_nothing(value)}
 
 
 def upon(below: Placement, layers: Iterable[PlacementModel | None]) -> Placement:
@@ -67,7 +60,7 @@ def placed(placement: Placement) -> Placed:
     annotations = dict(placement.get("annotations", {}))
     if capacity := placement.get("capacity"):
         annotations[names.CAPACITY] = formatted(_request(wish) for wish in capacity)
-    spec = {field: placement[field] for field in SPEC if placement.get(field)}
+    spec = {field: placement[field] for field in SPEC if not says_nothing(placement.get(field))}
     return Placed(placement.get("labels", {}), annotations, spec)
 
 
@@ -80,10 +73,10 @@ def requests(text: str) -> tuple[Request, ...]:
 
 
 def _wish(request: Request) -> JsonObject:
-    weight = {"weight": request.weight} if request.mode == "Prefer" else {}
-    return {"class": request.class_name, "mode": request.mode, **weight}
+    weight = {"weight": request.weight} if request.mode.prefers else {}
+    return {"class": request.class_name, "mode": request.mode.value, **weight}
 
 
 def _request(wish: JsonObject) -> Request:
     given = (wish["weight"],) if "weight" in wish else ()
-    return Request(wish["class"], wish["mode"], *given)
+    return Request(wish["class"], Mode(wish["mode"]), *given)

@@ -9,21 +9,13 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from pydantic import BaseModel
 
-from webhook.run.roles import ROLES
+from webhook.run.rendezvous.table import FRAMEWORKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 Made = TypeVar("Made")
 Options = TypeVar("Options", bound=BaseModel)
-
-# Where a run's ConfigMap and its SSH keys are mounted in the main container.
-FILES = "/etc/fairlead"
-# What the run's SSH keys are called there: the names that ssh looks for by itself, and those that
-# Kubeflow's mpi-operator gives them.
-SSH_PRIVATE_KEY = "id_rsa"
-SSH_PUBLIC_KEY = "id_rsa.pub"
-SSH_AUTHORIZED_KEYS = "authorized_keys"
 
 
 @dataclass(frozen=True)
@@ -90,9 +82,11 @@ class Gang:
 
     @cached_property
     def port(self) -> int:
-        """The framework's port, as the run says or by default."""
-        own = getattr(self.options, "port", None)
-        return own if isinstance(own, int) else ROLES[self.framework].port
+        """The framework's port, as the run says or by default; 0 in a run of no framework."""
+        if self.framework is None:
+            return 0
+        own: int | None = getattr(self.options, "port", None)
+        return FRAMEWORKS[self.framework].port if own is None else own
 
     def pod(self, role: str, index: int) -> str:
         """The name of a replica's pod, which is its hostname too."""
@@ -106,29 +100,3 @@ class Gang:
     def short_host(self, role: str, index: int) -> str:
         """The same, as pods of the same namespace may write it."""
         return f"{self.pod(role, index)}.{self.run}"
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """What one replica is told.
-
-    env: variables for its main container, by name.
-    command: what that container runs if its template names neither command nor args.
-    """
-
-    env: Mapping[str, str] = field(default_factory=dict)
-    command: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """What all replicas of a run share beside variables.
-
-    files: name -> text, kept in the run's ConfigMap and mounted read-only at FILES.
-    ssh_keys_at: where the run's SSH keys are mounted, or "" if it has none.
-    searches: DNS search domains that all pods need beside their own.
-    """
-
-    files: Mapping[str, str] = field(default_factory=dict)
-    ssh_keys_at: str = ""
-    searches: tuple[str, ...] = ()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
+from webhook.placement.fields import MAPS, says_nothing
 from webhook.placement.schema.placement import PlacementModel
 from webhook.placement.tolerations import normal, overlaps
 
@@ -50,7 +51,7 @@ def patched(earlier: Placement, layer: PlacementModel) -> Placement:
     said = layer.model_dump(by_alias=True, exclude_none=True, exclude={"patch_strategy"})
     result = dict(earlier)
     for field, value in said.items():
-        if strategy == "Replace" or not result.get(field):
+        if strategy == "Replace" or says_nothing(result.get(field)):
             result[field] = value
         elif strategy != "IsNull":
             join = _JOINS.get(field, _one_of)
@@ -113,10 +114,7 @@ def _other_seconds(one: Toleration, other: Toleration) -> bool:
 
 
 _JOINS: Final[Mapping[str, Join]] = {
-    "nodeSelector": _by_key,
-    "labels": _by_key,
-    "annotations": _by_key,
-    "securityContext": _by_key,
+    **dict.fromkeys(MAPS, _by_key),
     "affinity": _affinity,
     "tolerations": _tolerations,
     "topologySpreadConstraints": _items_by(

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.placement.shapes import JsonObject
-    from webhook.run.gang import Shared, Told
     from webhook.run.layers import Placement
     from webhook.run.model import Run
+    from webhook.run.rendezvous.framework import ReplicaEnv, SharedConfig
 
 # Of a pod that dies without a word for the API server the end of its log is kept.
 _LOG: Final = "FallbackToLogsOnError"
@@ -47,7 +47,7 @@ class Mould:
     env: Sequence[JsonObject]
     own: frozenset[str]
 
-    def pod(self, name: str, index: int, attempt: int, told: Told) -> JsonObject:
+    def pod(self, name: str, index: int, attempt: int, told: ReplicaEnv) -> JsonObject:
         """The v1.Pod of one replica."""
         return {
             "apiVersion": "v1",
@@ -67,7 +67,7 @@ class Mould:
             },
         }
 
-    def containers(self, told: Told) -> list[JsonObject]:
+    def containers(self, told: ReplicaEnv) -> list[JsonObject]:
         """All containers, the main one with what it is told.
 
         That comes first, so that the container's own variables and arguments may refer to it:
@@ -89,7 +89,7 @@ def mould(
     placement: Placement,
     resources: JsonObject | None,
     main: str,
-    shared: Shared,
+    shared: SharedConfig,
 ) -> Mould:
     """The mould of replicas.
 
@@ -149,7 +149,7 @@ def _volumes(spec: JsonObject, own: Sequence[JsonObject]) -> JsonObject:
     return {"volumes": [*(spec.get("volumes") or ()), *own]} if own else {}
 
 
-def _searches(spec: JsonObject, shared: Shared) -> JsonObject:
+def _searches(spec: JsonObject, shared: SharedConfig) -> JsonObject:
     if not shared.searches:
         return {}
     config = spec.get("dnsConfig") or {}

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.run.gang import FILES, SSH_AUTHORIZED_KEYS, SSH_PRIVATE_KEY, SSH_PUBLIC_KEY
+from webhook.run.rendezvous.framework import (
+    FILES,
+    SSH_AUTHORIZED_KEYS,
+    SSH_PRIVATE_KEY,
+    SSH_PUBLIC_KEY,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.placement.shapes import JsonObject
-    from webhook.run.gang import Shared
     from webhook.run.model import Run
+    from webhook.run.rendezvous.framework import SharedConfig
 
 FILES_VOLUME: Final = "fairlead-rendezvous"
 KEYS_VOLUME: Final = "fairlead-ssh"
@@ -44,7 +49,9 @@ def secret_name(run: Run) -> str:
     return f"{run.name}-ssh-{run.metadata.uid[:8]}"
 
 
-def mounts(run: Run, shared: Shared, pod: Mapping[str, Any], main: JsonObject) -> list[JsonObject]:
+def mounts(
+    run: Run, shared: SharedConfig, pod: Mapping[str, Any], main: JsonObject
+) -> list[JsonObject]:
     """Pairs of a volume and its mount, as {"volume": …, "mount": …}.
 
     Where the main container has a mount of its own at the path, ours stays away.

@@ -9,19 +9,20 @@ from webhook.errors import InvalidRun
 from webhook.run import deployments, mounts, services
 from webhook.run.devices import gpus
 from webhook.run.drafts import Draft, drafts
-from webhook.run.gang import Gang, Shared
+from webhook.run.gang import Gang
 from webhook.run.mould import mould as mould_of
 from webhook.run.observed import Needs
 from webhook.run.ownership import labels
-from webhook.run.rendezvous.table import share, tell
+from webhook.run.rendezvous.framework import SharedConfig
+from webhook.run.rendezvous.table import render_env, render_shared
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.placement.shapes import JsonObject
-    from webhook.run.gang import Told
     from webhook.run.model import Run
     from webhook.run.mould import Mould
+    from webhook.run.rendezvous.framework import ReplicaEnv
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Plan:
 
     run: Run
     gang: Gang
-    shared: Shared
+    shared: SharedConfig
     needs: Needs
     moulds: Mapping[str, Mould]
     special: Mapping[tuple[str, int], Mould]
@@ -56,9 +57,9 @@ class Plan:
         """What the replica shares with those that are like it."""
         return self.special.get((role, index)) or self.moulds[role]
 
-    def told(self, role: str, index: int) -> Told:
+    def told(self, role: str, index: int) -> ReplicaEnv:
         """What the replica is told of the others."""
-        return tell(self.gang, role, index)
+        return render_env(self.gang, role, index)
 
     def service(self, *, closed: bool = False) -> JsonObject:
         """The run's v1.Service: headless, or before the Deployment of a run that stays.
@@ -99,9 +100,9 @@ def plan(run: Run, *, cluster_domain: str = "") -> Plan:
                 f"the ports of container {found[0].main}"
             )
     gang = _gang(run, found, cluster_domain)
-    shared = Shared()
+    shared = SharedConfig()
     try:
-        shared = share(gang)
+        shared = render_shared(gang)
     except InvalidRun as error:
         problems += error.problems
     if problems:
@@ -147,7 +148,7 @@ def _gang(run: Run, found: list[Draft], cluster_domain: str) -> Gang:
         namespace=run.namespace,
         framework=run.spec.framework,
         counts={role: replica.count for role, replica in roles.items()},
-        options=getattr(run.spec, run.spec.framework) if run.spec.framework else None,
+        options=run.spec.settings,
         cluster_domain=cluster_domain,
         devices=devices,
         labels={**(first.placement.get("labels", {}) if first else {}), **labels(run)},

@@ -11,8 +11,9 @@ from webhook.run.ownership import metadata, named, selector
 
 if TYPE_CHECKING:
     from webhook.placement.shapes import JsonObject
-    from webhook.run.gang import Gang, Shared
+    from webhook.run.gang import Gang
     from webhook.run.model import Run
+    from webhook.run.rendezvous.framework import SharedConfig
 
 # Service meshes take the protocol from what stands before the hyphen.
 _PORT_NAME: Final = "tcp-rendezvous"
@@ -35,7 +36,7 @@ def headless_service(run: Run, gang: Gang, *, closed: bool = False) -> JsonObjec
     return named("v1", "Service", metadata(run, run.name), {"spec": spec})
 
 
-def config_map(run: Run, shared: Shared) -> JsonObject:
+def config_map(run: Run, shared: SharedConfig) -> JsonObject:
     """The ConfigMap with the files that all replicas share."""
     meta = metadata(run, mounts.config_map_name(run))
     return named("v1", "ConfigMap", meta, {"data": dict(shared.files)})

@@ -16,7 +16,7 @@ from webhook.run.actions import (
     OpenService,
     RestoreKeys,
 )
-from webhook.run.roles import ROLES
+from webhook.run.rendezvous.table import ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -187,7 +187,7 @@ def _vacant(facts: RoleFacts) -> Iterator[int]:
 
 def _held(spec: RunSpec, role: str, facts: Mapping[str, RoleFacts]) -> tuple[str, ...]:
     """The roles that this one waits for: not all of their replicas run yet."""
-    first = (ROLES[spec.framework].after or {}).get(role, ())
+    first = ROLES[spec.framework].after.get(role, ())
     return tuple(other for other in first if other in facts and not _runs(facts[other]))
 
 

@@ -8,11 +8,11 @@ from webhook import names
 from webhook.errors import InvalidPod
 from webhook.placement import pod as pods
 from webhook.placement.capacity_request import InvalidRequest
-from webhook.placement.schema.base import shown
 from webhook.policy.findings import path_text
 from webhook.run.environment import requests
 from webhook.run.mounts import FILES_VOLUME, KEYS_VOLUME
 from webhook.run.template import DELETE, DIRECTIVE, REPLACE, merged
+from webhook.strict import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

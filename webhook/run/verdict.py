@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from webhook.run.backoff import MOST_REFUSALS
 from webhook.run.failure import OOM_KILLED
-from webhook.run.roles import end_role
+from webhook.run.rendezvous.table import end_role
 from webhook.times import elapsed, spoken
 
 if TYPE_CHECKING:

@@ -18,6 +18,8 @@ IN_A_RUN: Final[Mapping[tuple[str, str], str]] = {
     ("Environment", "priorityClassName"): "The PriorityClass.",
     ("Environment", "schedulerName"): "The scheduler.",
     ("Environment", "runtimeClassName"): "The RuntimeClass.",
+    ("Environment", "terminationGracePeriodSeconds"): "How long the pods may take to end after "
+    "they are told to, in seconds; 30 if nobody says. To policies 30 counts as unset.",
     ("Environment", "securityContext"): "The pods' security context, merged key by key.",
     ("Environment", "labels"): "Labels of the pods. Those that tell a replica are Fairlead's.",
     ("Environment", "annotations"): "Annotations of the pods.",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from webhook.sandbox.build import build
+from webhook.errors import SandboxError
 from webhook.sandbox.cache import cache_directory, locked
 from webhook.sandbox.modules import PROGRAMS, Program, cache_key
 from webhook.sandbox.toolchain import find_toolchain
@@ -18,8 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from webhook.sandbox.progress import Progress
+    from webhook.sandbox.toolchain import Toolchain
 
 ALL: Final = tuple(PROGRAMS)
+# The caller's flags and workspaces must not reach into a pinned build.
+_FIXED: Final = {"CGO_ENABLED": "0", "GOFLAGS": "", "GOTOOLCHAIN": "local", "GOWORK": "off"}
 
 
 def find_binaries(
@@ -105,3 +109,31 @@ def _asset(name: str, environ: Mapping[str, str]) -> Path | None:
 def _cached(program: Program, environ: Mapping[str, str]) -> Path:
     folder = cache_directory(environ) / "binaries" / cache_key(program.module)
     return folder / program.name
+
+
+def build(program: Program, target: Path, toolchain: Toolchain, environ: Mapping[str, str]) -> None:
+    """Build the program and put it at `target`, whole or not at all.
+
+    go.mod and go.sum decide every byte that goes in; where modules are fetched from is the
+    environment's affair (GOPROXY). Raises SandboxError with the compiler's last words.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
+        binary = Path(temporary) / program.name
+        command = [str(toolchain.go), "build", "-mod=readonly", "-trimpath", "-buildvcs=false"]
+        command += ["-ldflags", program.linker_flags(), "-o", str(binary), program.package]
+        done = subprocess.run(  # noqa: S603
+            command,
+            cwd=program.module.directory,
+            env={**environ, **_FIXED, **toolchain.environ},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            words = "\n".join(done.stderr.strip().splitlines()[-20:])
+            raise SandboxError(
+                f"{program.name} {program.module.version} could not be built:\n{words}\n"
+                "Or set KUBEBUILDER_ASSETS to a folder that holds ready binaries."
+            )
+        binary.rename(target)

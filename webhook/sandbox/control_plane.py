@@ -14,9 +14,8 @@ from webhook.errors import SandboxError
 from webhook.sandbox.api import Api
 from webhook.sandbox.arguments import PORTS, Layout, component_arguments
 from webhook.sandbox.binaries import ALL
-from webhook.sandbox.credentials import write_credentials
+from webhook.sandbox.credentials import write_credentials, write_kubeconfig
 from webhook.sandbox.definition import install_definition
-from webhook.sandbox.kubeconfig import write_kubeconfig
 from webhook.sandbox.nodes import node_manifests
 from webhook.sandbox.ports import free_ports
 from webhook.sandbox.processes import Lifeline, Process, end_recorded

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 from typing import TYPE_CHECKING, Final
 
+import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -28,6 +30,8 @@ _SERVING_NAMES: Final = Names(
     dns=("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"),
     addresses=("127.0.0.1",),
 )
+# Under these names they show in `kubectl config get-contexts`.
+_CLUSTER = "fairlead-sandbox"
 
 
 def write_credentials(directory: Path, now: datetime.datetime) -> None:
@@ -101,3 +105,39 @@ def _private(key: ec.EllipticCurvePrivateKey) -> bytes:
 def _write_key(path: Path, pem: bytes) -> None:
     path.touch(mode=0o600)
     path.write_bytes(pem)
+
+
+def kubeconfig(server: str, authority: bytes, certificate: bytes, key: bytes) -> str:
+    """The YAML text of a kubeconfig that carries its PEM credentials inside itself.
+
+    So it can be copied anywhere, and read by any client library.
+    """
+    user = {"client-certificate-data": _text(certificate), "client-key-data": _text(key)}
+    cluster = {"server": server, "certificate-authority-data": _text(authority)}
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": _CLUSTER, "cluster": cluster}],
+        "users": [{"name": _CLUSTER, "user": user}],
+        "contexts": [{"name": _CLUSTER, "context": {"cluster": _CLUSTER, "user": _CLUSTER}}],
+        "current-context": _CLUSTER,
+    }
+    text: str = yaml.safe_dump(document, sort_keys=False)
+    return text
+
+
+def write_kubeconfig(path: Path, server: str, credentials: Path, name: str) -> None:
+    """Write a kubeconfig for the client whose pair <name>.crt and .key lies in `credentials`."""
+    path.touch(mode=0o600)
+    path.write_text(
+        kubeconfig(
+            server,
+            (credentials / "ca.crt").read_bytes(),
+            (credentials / f"{name}.crt").read_bytes(),
+            (credentials / f"{name}.key").read_bytes(),
+        )
+    )
+
+
+def _text(pem: bytes) -> str:
+    return base64.b64encode(pem).decode()

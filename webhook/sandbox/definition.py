@@ -6,6 +6,8 @@ import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.policy.crd.definitions import custom_resource_definitions
+from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.readiness import wait_until
 
 if TYPE_CHECKING:
@@ -58,3 +60,16 @@ def _discovered(api: Api, group: str, version: str) -> set[str]:
         if served["version"] == version
         for resource in served["resources"]
     }
+
+
+def definitions() -> list[dict[str, Any]]:
+    """Return the CustomResourceDefinitions of Runs and of every kind that policies have."""
+    return [custom_resource_definition(), *custom_resource_definitions().values()]
+
+
+def install_run_api(api: Api, patience: float = 30) -> None:
+    """Create the CustomResourceDefinition, and return once Runs can be created.
+
+    Raises SandboxError if it is refused, or there already, or not established in time.
+    """
+    install_definition(api, custom_resource_definition(), patience)

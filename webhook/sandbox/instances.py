@@ -18,9 +18,9 @@ from webhook.sandbox.binaries import ALL, obtain_binaries, version_of
 from webhook.sandbox.cache import cache_directory, locked
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.controller import start_controller
+from webhook.sandbox.definition import definitions
 from webhook.sandbox.modules import KUBERNETES
 from webhook.sandbox.processes import alive, end_recorded, recorded
-from webhook.sandbox.run_api import definitions
 from webhook.sandbox.webhook import start_webhook
 
 if TYPE_CHECKING:

@@ -10,17 +10,14 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook import names
-from webhook.interception import PATH
+from webhook import names, validating
+from webhook.interception import DEFAULT_SOURCES, PATH, webhooks
+from webhook.placement.capacity import MODES
 from webhook.sandbox.ports import free_ports
 from webhook.sandbox.readiness import wait_until
-from webhook.sandbox.webhook_config import (
-    mutating_webhook_configuration,
-    validating_webhook_configuration,
-)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
     from webhook.sandbox.api import Api
@@ -140,7 +137,7 @@ def _listens(port: int, authority: Path) -> bool:
 
 def _judges(api: Api) -> bool:
     """Whether a policy for a class that nobody has is refused. Nothing is stored."""
-    nowhere = {"capacity": [{"class": "fairlead-probe-of-no-class", "mode": "Prefer"}]}
+    nowhere = {"capacity": [{"class": "fairlead-probe-of-no-class", "mode": MODES[0].value}]}
     policy = {
         "apiVersion": names.API_VERSION,
         "kind": names.POLICY_KIND,
@@ -162,3 +159,51 @@ def _in_effect(api: Api, namespace: str) -> bool:
     if status < HTTPStatus.BAD_REQUEST:
         return names.PLACEMENT in answer["metadata"].get("annotations", {})
     return "denied the request" in answer["message"]
+
+
+def mutating_webhook_configuration(
+    url: str,
+    ca_bundle: bytes,
+    *,
+    sources: Collection[str] = DEFAULT_SOURCES,
+    failure_policy: str = "Fail",
+    only_namespaces: Sequence[str] = (),
+    name: str = names.WEBHOOK_CONFIGURATION,
+) -> dict[str, Any]:
+    """The configuration that has pods reviewed at `url`, which `ca_bundle` (PEM) vouches for.
+
+    Of `sources` and `only_namespaces` see `webhook.interception.webhooks`.
+    """
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": name},
+        "webhooks": webhooks(
+            sources,
+            url=url,
+            ca_bundle=ca_bundle,
+            failure_policy=failure_policy,
+            only_namespaces=only_namespaces,
+        ),
+    }
+
+
+def validating_webhook_configuration(
+    url: str,
+    ca_bundle: bytes,
+    *,
+    only_namespaces: Sequence[str] = (),
+    name: str = names.WEBHOOK_CONFIGURATION,
+) -> dict[str, Any]:
+    """The configuration by which writes of policies are judged and workloads commented on.
+
+    `url` is the server's, without a path; `ca_bundle` (PEM) vouches for it.
+    """
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": name},
+        "webhooks": validating.webhooks(
+            url=url, ca_bundle=ca_bundle, only_namespaces=only_namespaces
+        ),
+    }

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from webhook import names
+from webhook.run.rendezvous.table import FRAMEWORKS
 
 Labels: TypeAlias = Mapping[str, str]
 Words: TypeAlias = Mapping[str, str]
@@ -22,7 +23,7 @@ COMPLETION_INDEX: Final = "completionIndex"
 """In a condition: Kubernetes' own index of a pod in an Indexed Job."""
 _FACTS: Final[Mapping[str, tuple[str, ...]]] = {
     "kind": names.KINDS,
-    "framework": names.FRAMEWORKS,
+    "framework": tuple(FRAMEWORKS),
     "role": names.ROLES,
 }
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.placement.fields import FIELDS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 # The lists of keys whose labels are merged into the labelSelector beside them, and as what.
 _MERGED: Final = (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
-_WITH_SELECTORS: Final = ("affinity", "topologySpreadConstraints")
+_WITH_SELECTORS: Final = frozenset(field.name for field in FIELDS if field.label_keys)
 # The labels of its node that a pod gets when it is bound, whatever it had there.
 _OF_NODE: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 # Fields in which the API server keeps an empty value; it drops any other.

@@ -28,7 +28,7 @@ from tests.cli.certs.sights import (
     sight,
 )
 from tests.wording import Wording, mentions
-from webhook.cli.certs.judge import OVERDUE, by_cert_manager, problems
+from webhook.cli.certs.report import OVERDUE, by_cert_manager, problems
 from webhook.cli.certs.sight import Seen, Sight
 
 OTHER = Authority(new_authority("fairlead", NOW)).bundle

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.cli.diff.git_links import end_of, is_folder_in, is_hidden
+from webhook.cli.diff.git_folder import end_of, is_folder_in, is_hidden
 
 
 @pytest.mark.parametrize(

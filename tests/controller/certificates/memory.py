@@ -23,8 +23,7 @@ from webhook.controller.certificates.metrics import CertificateMetrics
 from webhook.controller.certificates.observe import Observer
 from webhook.controller.certificates.places import Installation
 from webhook.errors import ClusterError
-from webhook.kube.client import Client
-from webhook.kube.listing import Listing
+from webhook.kube.client import Client, Listing
 
 Json = dict[str, Any]
 

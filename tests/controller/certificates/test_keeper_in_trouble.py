@@ -17,8 +17,7 @@ from tests.controller.certificates.memory import (
 )
 from tests.kube import virtual_time
 from tests.wording import Wording, mentions
-from webhook.controller.certificates.keeper import LONGEST_REST, Keeper
-from webhook.controller.certificates.quarrel import FREE
+from webhook.controller.certificates.keeper import FREE, LONGEST_REST, Keeper
 from webhook.errors import ClusterError, NotLeading
 
 

@@ -10,7 +10,7 @@ from certs.kept import Authority, Serving
 from certs.rotation import KeepAuthority, KeepServing, Observed, Publish
 from tests.controller.certificates.memory import START, TERMS
 from webhook.backoff import REWRITE_DELAYS
-from webhook.controller.certificates.quarrel import FORGOTTEN, FREE, Quarrel, cause
+from webhook.controller.certificates.keeper import FORGOTTEN, FREE, Quarrel, cause
 
 ONE = Authority(new_authority("one", START))
 TWO = Authority(new_authority("two", START))

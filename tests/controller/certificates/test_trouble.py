@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from webhook.controller.certificates.keeper import in_words, kind_of
 from webhook.controller.certificates.metrics import ERRORS
-from webhook.controller.certificates.trouble import in_words, kind_of
 from webhook.errors import ClusterError
 
 CURES = {409: "", 403: "needs this right", 422: "delete it", 404: "", 503: ""}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
 from tests.kube.fake_api import Answer, Request, fake_api
-from webhook.controller.policies.asking import Look, ask
+from webhook.controller.policies.reporter import Look, ask
 from webhook.kube.replicas import Replica
 
 TEXT = b"""# HELP fairlead_policy_set_info The policy set that serves.

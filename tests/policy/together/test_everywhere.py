@@ -80,6 +80,9 @@ def found_in(*documents: Json) -> list[tuple[str, str, str]]:
         ([A, B, policy("c", priority=9, match=ML, requirements=AC)], ("of namespace ml-*",)),
         ([policy("a", requirements={**spot("Constrain"), "nodeSelector": {"spot": "false"}})],
          ("/a", "every pod that it matches", "'false'", "Constrain", "change the policy")),
+        ([policy("a", match={"serviceAccounts": ["train*"]}, requirements=pool("a")),
+          policy("b", match={"serviceAccounts": ["trainer", "web"]}, requirements=pool("b"))],
+         ("/b", "every pod of service account trainer is rejected")),
     ],
 )  # fmt: skip
 def test_requirements_that_reject_every_pod_are_an_error(

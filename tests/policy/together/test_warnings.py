@@ -56,6 +56,11 @@ def pool(value: str) -> Json:
     return {"nodeSelector": {"pool": value}}
 
 
+def grace(seconds: int) -> Json:
+    """A placement with a termination grace period."""
+    return {"terminationGracePeriodSeconds": seconds}
+
+
 def spot(mode: str) -> Json:
     """A placement by capacity."""
     return {"capacity": [{"class": "spot", "mode": mode}]}
@@ -163,6 +168,24 @@ def _stem(finding: Finding) -> tuple[str, str, Kind]:
         (
             [policy("a", requirements={"nodeSelector": {"pool": "a"}, **spot("Constrain")},
                     defaults={"nodeSelector": {"spot": "false"}})],
+            None,
+        ),
+        (
+            [policy("a", requirements=grace(60), defaults=grace(90))],
+            (
+                "placementpolicies/a",
+                "spec.defaults.terminationGracePeriodSeconds",
+                "own requirements",
+            ),
+        ),
+        (
+            [policy("a", requirements=grace(60), defaults=grace(60)),
+             policy("b", requirements=grace(90))],
+            None,
+        ),
+        (
+            [policy("a", overrides=grace(60)), policy("b", defaults=grace(20)),
+             policy("c", match={"roles": ["worker"]}, requirements=grace(30))],
             None,
         ),
     ],

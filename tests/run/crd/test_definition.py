@@ -66,6 +66,7 @@ def test_the_models_defaults_are_the_api_servers() -> None:
         ".spec.mpi.implementation": "OpenMPI",
         ".spec.mpi.sshAuthMountPath": "/root/.ssh",
         ".spec.mpi.launcherAsWorker": False,
+        ".spec.deepspeed.sshAuthMountPath": "/root/.ssh",
     }
     whole = raw()["$defs"]
     assert whole["RunSpec"]["properties"]["backoffLimit"]["default"] == 3

@@ -5,25 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hypothesis import strategies as st
-from pydantic import BaseModel
 
 from webhook.run.gang import Gang
-from webhook.run.model import frameworks
-from webhook.run.roles import ROLES
+from webhook.run.rendezvous.table import FRAMEWORKS, ROLES
 
-FRAMEWORKS: Final = sorted(name for name in ROLES if name is not None)
-MODELS: Final[dict[str, type[BaseModel]]] = {
-    "tensorflow": frameworks.TensorFlow,
-    "pytorch": frameworks.PyTorch,
-    "jax": frameworks.Jax,
-    "mpi": frameworks.Mpi,
-    "xgboost": frameworks.XGBoost,
-    "paddle": frameworks.Paddle,
-    "mxnet": frameworks.MXNet,
-    "dask": frameworks.Dask,
-    "spark": frameworks.Spark,
-    "ray": frameworks.Ray,
-}
 _OPTIONS: Final[dict[str, dict[str, st.SearchStrategy[Any]]]] = {
     "tensorflow": {"masterTaskType": st.sampled_from(["chief", "master"])},
     "pytorch": {
@@ -37,6 +22,11 @@ _OPTIONS: Final[dict[str, dict[str, st.SearchStrategy[Any]]]] = {
         "sshAuthMountPath": st.sampled_from(["/root/.ssh", "/home/mpiuser/.ssh"]),
     },
     "spark": {"executors": st.none() | st.integers(0, 9)},
+    "deepspeed": {
+        "slotsPerWorker": st.none() | st.integers(1, 8),
+        "sshAuthMountPath": st.sampled_from(["/root/.ssh", "/home/mpiuser/.ssh"]),
+        "sshPort": st.none() | st.integers(1, 65535),
+    },
 }
 
 Replica = tuple[str, int]
@@ -55,7 +45,7 @@ def gangs(draw: st.DrawFn, framework: str, most: int = 4) -> Gang:
         namespace=draw(st.sampled_from(["default", "ml-research"])),
         framework=framework,
         counts=counts,
-        options=MODELS[framework].model_validate(options),
+        options=FRAMEWORKS[framework].settings.model_validate(options),
         cluster_domain=draw(st.sampled_from(["", "cluster.local"])),
         devices={
             role: tuple(draw(st.lists(gpus, min_size=count, max_size=count)))
@@ -71,8 +61,7 @@ def _counts(draw: st.DrawFn, framework: str, most: int) -> dict[str, int]:
     roles = ROLES[framework]
     chosen = set(draw(st.lists(st.sampled_from(roles.known), unique=True)))
     chosen |= {draw(st.sampled_from(some)) for some in roles.required if not chosen & set(some)}
-    if framework == "tensorflow" and chosen >= {"master", "chief"}:
-        chosen.remove("chief")
+    chosen -= {newer for newer, older in roles.newer.items() if older in chosen}
     return {
         role: 1 if role in roles.single else draw(st.integers(1, most))
         for role in roles.known

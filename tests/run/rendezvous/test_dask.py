@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from webhook.run.gang import Gang
-from webhook.run.rendezvous.dask import tell
+from webhook.run.rendezvous.dask import render_env
 
 SCHEDULER = "tcp://etl-scheduler-0.etl.ml.svc:8786"
 
@@ -11,9 +11,9 @@ SCHEDULER = "tcp://etl-scheduler-0.etl.ml.svc:8786"
 def test_all_are_told_the_scheduler_and_workers_their_names() -> None:
     """A name means nothing to a scheduler or a driver."""
     run = Gang("etl", "ml", "dask", {"scheduler": 1, "worker": 2, "driver": 1})
-    assert tell(run, "worker", 1).env == {
+    assert render_env(run, "worker", 1).env == {
         "DASK_SCHEDULER_ADDRESS": SCHEDULER,
         "DASK_WORKER_NAME": "etl-worker-1",
     }
     for role in ("scheduler", "driver"):
-        assert tell(run, role, 0).env == {"DASK_SCHEDULER_ADDRESS": SCHEDULER}
+        assert render_env(run, role, 0).env == {"DASK_SCHEDULER_ADDRESS": SCHEDULER}

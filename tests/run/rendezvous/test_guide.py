@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from webhook import names
 from webhook.run.model import Run
 from webhook.run.plan import Plan, plan
-from webhook.run.rendezvous.table import tell
+from webhook.run.rendezvous.table import FRAMEWORKS, render_env
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "frameworks.md"
 YAML = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -40,7 +39,7 @@ def planned(text: str) -> Plan:
 
 def test_every_framework_has_a_section() -> None:
     """In the order in which a Run names them."""
-    assert tuple(SECTIONS) == names.FRAMEWORKS
+    assert tuple(SECTIONS) == tuple(FRAMEWORKS)
 
 
 @pytest.mark.parametrize(("framework", "text"), RUNS)
@@ -52,7 +51,7 @@ def test_every_run_is_one_of_its_section(framework: str, text: str) -> None:
         assert made.pod(role, count - 1, 0)["spec"]["containers"]
 
 
-@pytest.mark.parametrize("framework", names.FRAMEWORKS)
+@pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_the_tables_name_every_variable_and_who_is_told_it(framework: str) -> None:
     """For each run of the section whom it tells what; nothing is named that none of them tells."""
     said = {
@@ -65,7 +64,7 @@ def test_the_tables_name_every_variable_and_who_is_told_it(framework: str) -> No
         gang = planned(text).gang
         told: dict[str, set[str]] = {}
         for role in gang.counts:
-            for variable in tell(gang, role, 0).env:
+            for variable in render_env(gang, role, 0).env:
                 told.setdefault(variable, set()).add(role)
         roles = {variable: said[variable] for variable in told}
         assert told == {

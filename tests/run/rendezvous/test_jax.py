@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from webhook.run.gang import Gang
-from webhook.run.rendezvous.jax import tell
+from webhook.run.rendezvous.jax import render_env
 
 
 def test_worker_0_is_the_coordinator() -> None:
     """Under the new names and the older ones, whose address has no port."""
-    assert tell(Gang("gpt", "ml", "jax", {"worker": 4}), "worker", 3).env == {
+    assert render_env(Gang("gpt", "ml", "jax", {"worker": 4}), "worker", 3).env == {
         "JAX_COORDINATOR_ADDRESS": "gpt-worker-0.gpt.ml.svc:6666",
         "JAX_NUM_PROCESSES": "4",
         "JAX_PROCESS_ID": "3",

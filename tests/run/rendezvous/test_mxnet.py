@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from webhook.run.gang import Gang
-from webhook.run.rendezvous.mxnet import tell
+from webhook.run.rendezvous.mxnet import render_env
 
 
 def test_all_are_told_the_scheduler_and_what_they_are() -> None:
     """In ps-lite's words, which are our roles."""
     run = Gang("lenet", "ml", "mxnet", {"scheduler": 1, "server": 2, "worker": 3})
     for role in run.counts:
-        assert tell(run, role, 0).env == {
+        assert render_env(run, role, 0).env == {
             "DMLC_PS_ROOT_URI": "lenet-scheduler-0.lenet.ml.svc",
             "DMLC_PS_ROOT_PORT": "9091",
             "DMLC_NUM_SERVER": "2",

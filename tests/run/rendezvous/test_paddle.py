@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from webhook.run.gang import Gang
-from webhook.run.rendezvous.paddle import tell
+from webhook.run.rendezvous.paddle import render_env
 
 
 def gang(**counts: int) -> Gang:
@@ -17,13 +17,15 @@ def gang(**counts: int) -> Gang:
 def test_the_leader_serves_and_the_others_go_to_it(leader: str) -> None:
     """The launcher serves only where it is told its own machine."""
     run = gang(**{leader: 1, "worker": 2})
-    assert tell(run, leader, 0).env["PADDLE_MASTER"] == "127.0.0.1:36543"
-    assert tell(run, "worker", 1).env["PADDLE_MASTER"] == f"ernie-{leader}-0.ernie.ml.svc:36543"
+    assert render_env(run, leader, 0).env["PADDLE_MASTER"] == "127.0.0.1:36543"
+    assert (
+        render_env(run, "worker", 1).env["PADDLE_MASTER"] == f"ernie-{leader}-0.ernie.ml.svc:36543"
+    )
 
 
 def test_a_collective_run_has_nodes_and_ranks() -> None:
     """The workers alone, or after a master."""
-    assert tell(gang(worker=2), "worker", 1).env == {
+    assert render_env(gang(worker=2), "worker", 1).env == {
         "PADDLE_MASTER": "ernie-worker-0.ernie.ml.svc:36543",
         "PADDLE_NNODES": "2",
         "PADDLE_JOB_ID": "ernie",
@@ -34,7 +36,7 @@ def test_a_collective_run_has_nodes_and_ranks() -> None:
 def test_with_servers_each_pod_is_told_which_of_both_it_is() -> None:
     """One server, or one trainer."""
     run = gang(server=2, worker=3)
-    server, worker = tell(run, "server", 1).env, tell(run, "worker", 2).env
+    server, worker = render_env(run, "server", 1).env, render_env(run, "worker", 2).env
     assert (server["PADDLE_SERVER_NUM"], server["PADDLE_RANK"]) == ("1", "1")
     assert (worker["PADDLE_TRAINER_NUM"], worker["PADDLE_RANK"]) == ("1", "4")
     assert not server.keys() & {"PADDLE_TRAINER_NUM"}

@@ -9,8 +9,7 @@ import pytest
 from tests.run.rendezvous.resolvers.pytorch import Torchrun, torchrun
 from webhook.errors import InvalidRun
 from webhook.run.gang import Gang
-from webhook.run.model.frameworks import PyTorch
-from webhook.run.rendezvous.pytorch import share, tell
+from webhook.run.rendezvous.pytorch import PyTorch, render_env, render_shared
 
 
 def gang(options: dict[str, Any] | None = None, gpus: int = 0, **counts: int) -> Gang:
@@ -22,7 +21,7 @@ def gang(options: dict[str, Any] | None = None, gpus: int = 0, **counts: int) ->
 
 def test_the_master_is_rank_0_and_worker_i_is_rank_i_and_1() -> None:
     """World size, ranks and nodes of a run of one GPU a replica."""
-    assert tell(gang(master=1, worker=3), "worker", 2).env == {
+    assert render_env(gang(master=1, worker=3), "worker", 2).env == {
         "MASTER_ADDR": "mnist-master-0.mnist.ml.svc",
         "MASTER_PORT": "23456",
         "WORLD_SIZE": "4",
@@ -38,15 +37,15 @@ def test_the_master_is_rank_0_and_worker_i_is_rank_i_and_1() -> None:
 def test_without_a_master_worker_0_leads() -> None:
     """Its rank is 0, and all are sent to it."""
     run = gang(worker=2)
-    assert tell(run, "worker", 0).env["RANK"] == "0"
-    assert tell(run, "worker", 1).env["RANK"] == "1"
-    assert tell(run, "worker", 1).env["MASTER_ADDR"] == "mnist-worker-0.mnist.ml.svc"
+    assert render_env(run, "worker", 0).env["RANK"] == "0"
+    assert render_env(run, "worker", 1).env["RANK"] == "1"
+    assert render_env(run, "worker", 1).env["MASTER_ADDR"] == "mnist-worker-0.mnist.ml.svc"
 
 
 def test_torchrun_takes_a_static_rendezvous_from_the_variables() -> None:
     """As its own parser did with these."""
     run = gang(master=1, worker=2, gpus=4)
-    assert torchrun(tell(run, "worker", 1).env) == Torchrun(
+    assert torchrun(render_env(run, "worker", 1).env) == Torchrun(
         (3, 3), "4", "static", "mnist-master-0.mnist.ml.svc:23456", "none", 0, 2, standalone=False
     )
 
@@ -54,7 +53,7 @@ def test_torchrun_takes_a_static_rendezvous_from_the_variables() -> None:
 def test_torchrun_takes_an_elastic_rendezvous_from_the_variables() -> None:
     """The most are all replicas; the store is the leader's."""
     elastic = {"nprocPerNode": 2, "elastic": {"minReplicas": 1, "maxRestarts": 5}}
-    assert torchrun(tell(gang(elastic, worker=3), "worker", 1).env) == Torchrun(
+    assert torchrun(render_env(gang(elastic, worker=3), "worker", 1).env) == Torchrun(
         (1, 3), "2", "c10d", "mnist-worker-0.mnist.ml.svc:23456", "mnist", 5, 1, standalone=False
     )
 
@@ -62,10 +61,10 @@ def test_torchrun_takes_an_elastic_rendezvous_from_the_variables() -> None:
 def test_rendezvous_variables_are_for_elastic_runs_alone() -> None:
     """And PET_STANDALONE is for none: torchrun parses it as a number."""
     elastic = gang({"elastic": {"minReplicas": 1}}, worker=3)
-    assert "PET_RDZV_BACKEND" in tell(elastic, "worker", 0).env
+    assert "PET_RDZV_BACKEND" in render_env(elastic, "worker", 0).env
     for run in (elastic, gang(master=1)):
-        assert "PET_STANDALONE" not in tell(run, next(iter(run.counts)), 0).env
-    assert not {name for name in tell(gang(master=1), "master", 0).env if "RDZV" in name}
+        assert "PET_STANDALONE" not in render_env(run, next(iter(run.counts)), 0).env
+    assert not {name for name in render_env(gang(master=1), "master", 0).env if "RDZV" in name}
 
 
 @pytest.mark.parametrize(
@@ -86,7 +85,7 @@ def test_processes_are_the_runs_word_or_the_gpus(
 ) -> None:
     """The world is replicas times processes."""
     options = {} if processes is None else {"nprocPerNode": processes}
-    env = tell(gang(options, gpus, worker=2), "worker", 0).env
+    env = render_env(gang(options, gpus, worker=2), "worker", 0).env
     assert (env["PET_NPROC_PER_NODE"], env["WORLD_SIZE"]) == (told, world)
 
 
@@ -99,12 +98,12 @@ def test_replicas_with_unlike_gpus_get_one_process_each() -> None:
         {"master": 1, "worker": 2},
         devices={"master": (4,), "worker": (4, 8)},
     )
-    env = tell(run, "worker", 1).env
+    env = render_env(run, "worker", 1).env
     assert (env["PET_NPROC_PER_NODE"], env["WORLD_SIZE"]) == ("1", "3")
 
 
 def test_an_elastic_run_that_wants_more_than_it_has_is_refused() -> None:
     """It would wait for ever."""
     with pytest.raises(InvalidRun, match=r"^spec\.pytorch\.elastic\.minReplicas: is 5\b.* 4\b"):
-        share(gang({"elastic": {"minReplicas": 5}}, master=1, worker=3))
-    share(gang({"elastic": {"minReplicas": 4}}, master=1, worker=3))
+        render_shared(gang({"elastic": {"minReplicas": 5}}, master=1, worker=3))
+    render_shared(gang({"elastic": {"minReplicas": 4}}, master=1, worker=3))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from webhook.run.gang import Gang
-from webhook.run.rendezvous.ray import tell
-from webhook.run.roles import ROLES
+from webhook.run.rendezvous.ray import render_env
+from webhook.run.rendezvous.table import ROLES
 
 GANG = Gang("tune", "ml", "ray", {"head": 1, "worker": 2, "driver": 1})
 HEAD = "tune-head-0.tune.ml.svc"
@@ -13,12 +13,12 @@ HEAD = "tune-head-0.tune.ml.svc"
 def test_head_and_workers_are_told_the_heads_address() -> None:
     """For `ray start`, and for programs beside it."""
     for role in ("head", "worker"):
-        assert tell(GANG, role, 0).env == {"RAY_ADDRESS": f"{HEAD}:6379", "RAY_PORT": "6379"}
+        assert render_env(GANG, role, 0).env == {"RAY_ADDRESS": f"{HEAD}:6379", "RAY_PORT": "6379"}
 
 
 def test_a_driver_is_told_the_address_for_clients() -> None:
     """It has no Ray node in its pod, which any other address would need."""
-    assert tell(GANG, "driver", 0).env == {
+    assert render_env(GANG, "driver", 0).env == {
         "RAY_ADDRESS": f"ray://{HEAD}:10001",
         "RAY_PORT": "6379",
         "RAY_API_SERVER_ADDRESS": f"http://{HEAD}:8265",

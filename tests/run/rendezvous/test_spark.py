@@ -8,8 +8,7 @@ from tests.run.rendezvous.resolvers.spark import configuration
 from webhook import names
 from webhook.identity import identify
 from webhook.run.gang import Gang
-from webhook.run.model.frameworks import Spark
-from webhook.run.rendezvous.spark import executor_labels, tell
+from webhook.run.rendezvous.spark import Spark, executor_labels, render_env
 
 ANY = "0.0.0.0"  # noqa: S104  what is told, not what is bound
 LABELS = {
@@ -39,7 +38,7 @@ def gang(options: dict[str, Any] | None = None) -> Gang:
 
 def test_the_driver_knows_where_it_is_and_whose_executors_are() -> None:
     """In client mode, as Spark's page on Kubernetes has it."""
-    told = tell(gang({"executors": 5}), "driver", 0).env
+    told = render_env(gang({"executors": 5}), "driver", 0).env
     assert configuration(told) == {
         "spark.driver.host": "etl-driver-0.etl.ml.svc",
         "spark.driver.bindAddress": ANY,
@@ -60,8 +59,8 @@ def test_the_driver_knows_where_it_is_and_whose_executors_are() -> None:
 
 def test_how_many_executors_is_sparks_to_say_unless_the_run_does() -> None:
     """Its own default, or dynamic allocation."""
-    assert "spark.executor.instances" not in configuration(tell(gang(), "driver", 0).env)
-    none = configuration(tell(gang({"executors": 0}), "driver", 0).env)
+    assert "spark.executor.instances" not in configuration(render_env(gang(), "driver", 0).env)
+    none = configuration(render_env(gang({"executors": 0}), "driver", 0).env)
     assert none["spark.executor.instances"] == "0"
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from tests.wording import Wording, mentions
 from webhook.errors import InvalidRun
-from webhook.run.gang import Gang, Told
-from webhook.run.model.frameworks import TensorFlow
-from webhook.run.rendezvous.tensorflow import share, tell
+from webhook.run.gang import Gang
+from webhook.run.rendezvous.framework import ReplicaEnv
+from webhook.run.rendezvous.tensorflow import TensorFlow, render_env, render_shared
 
 LIMIT = 96 * 1024
 
@@ -25,7 +25,7 @@ def gang(name: str = "mnist", **counts: int) -> Gang:
 
 def config(run: Gang, role: str, index: int) -> Any:
     """The replica's TF_CONFIG, parsed."""
-    return json.loads(tell(run, role, index).env["TF_CONFIG"])
+    return json.loads(render_env(run, role, index).env["TF_CONFIG"])
 
 
 def test_a_replica_is_told_the_cluster_and_its_task() -> None:
@@ -58,7 +58,7 @@ def test_the_cluster_is_the_same_text_for_all() -> None:
     """A reader may compare it as it stands."""
     run = gang(chief=1, worker=3, ps=2)
     texts = {
-        tell(run, role, index).env["TF_CONFIG"].partition('"task"')[0]
+        render_env(run, role, index).env["TF_CONFIG"].partition('"task"')[0]
         for role, count in run.counts.items()
         for index in range(count)
     }
@@ -76,7 +76,7 @@ def test_an_evaluator_is_listed_in_its_own_variable_alone() -> None:
 
 def test_a_single_replica_is_told_nothing() -> None:
     """TensorFlow then runs by itself."""
-    assert tell(gang(worker=1), "worker", 0) == Told()
+    assert render_env(gang(worker=1), "worker", 0) == ReplicaEnv()
 
 
 def test_port_and_cluster_domain_are_in_every_address() -> None:
@@ -96,13 +96,13 @@ def test_addresses_are_short_where_the_variable_would_be_large() -> None:
     assert _variable(short).startswith('{"cluster":{"worker":["mnist-worker-0.mnist:2222",')
     run = gang(chief=1, worker=longest, evaluator=1)
     for role in run.counts:
-        assert "svc" not in tell(run, role, 0).env["TF_CONFIG"]
+        assert "svc" not in render_env(run, role, 0).env["TF_CONFIG"]
 
 
 def test_a_run_whose_variable_would_be_too_large_is_refused_whole(wording: Wording) -> None:
     """Every replica's, with what to do about it."""
     run = gang(chief=1, worker=5_000)
-    for ask in (share, lambda run: tell(run, "chief", 0)):
+    for ask in (render_shared, lambda run: render_env(run, "chief", 0)):
         with pytest.raises(InvalidRun) as refused:
             ask(run)
         [problem] = refused.value.problems
@@ -120,8 +120,8 @@ def test_the_largest_variable_stays_within_the_limit() -> None:
 def test_a_shorter_name_is_a_cure() -> None:
     """The name stands twice in every address."""
     with pytest.raises(InvalidRun):
-        share(gang("resnet50-on-imagenet", worker=2_800))
-    share(gang("r", worker=2_800))
+        render_shared(gang("resnet50-on-imagenet", worker=2_800))
+    render_shared(gang("r", worker=2_800))
 
 
 def largest(holds: Callable[[int], bool], below: int) -> int:
@@ -131,11 +131,11 @@ def largest(holds: Callable[[int], bool], below: int) -> int:
 
 def _refused(run: Gang) -> bool:
     try:
-        share(run)
+        render_shared(run)
     except InvalidRun:
         return True
     return False
 
 
 def _variable(run: Gang) -> str:
-    return tell(run, "worker", run.counts["worker"] - 1).env["TF_CONFIG"]
+    return render_env(run, "worker", run.counts["worker"] - 1).env["TF_CONFIG"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from webhook.run.gang import Gang
-from webhook.run.rendezvous.xgboost import tell
+from webhook.run.rendezvous.xgboost import render_env
 
 
 def test_the_tracker_is_on_the_master_which_trains_too() -> None:
     """So there are as many workers as replicas, and worker 0 is the second."""
-    assert tell(Gang("trees", "ml", "xgboost", {"master": 1, "worker": 2}), "worker", 0).env == {
+    assert render_env(
+        Gang("trees", "ml", "xgboost", {"master": 1, "worker": 2}), "worker", 0
+    ).env == {
         "DMLC_TRACKER_URI": "trees-master-0.trees.ml.svc",
         "DMLC_TRACKER_PORT": "9999",
         "DMLC_TASK_ID": "1",
@@ -25,13 +27,13 @@ def test_the_tracker_is_on_the_master_which_trains_too() -> None:
 def test_a_master_alone_is_told_no_workers() -> None:
     """As Kubeflow's training operator has it."""
     assert not {"WORKER_ADDRS", "WORKER_PORT"} & set(
-        tell(Gang("trees", "ml", "xgboost", {"master": 1}), "master", 0).env
+        render_env(Gang("trees", "ml", "xgboost", {"master": 1}), "master", 0).env
     )
 
 
 def test_addresses_of_many_workers_are_short_and_of_more_are_left_out() -> None:
     """XGBoost itself needs none; a variable that is too long keeps the pod from starting."""
     many = Gang("trees", "n" * 63, "xgboost", {"master": 1, "worker": 2_000})
-    assert tell(many, "worker", 7).env["WORKER_ADDRS"].startswith("trees-worker-0.trees,")
+    assert render_env(many, "worker", 7).env["WORKER_ADDRS"].startswith("trees-worker-0.trees,")
     more = Gang("trees", "ml", "xgboost", {"master": 1, "worker": 9_000})
-    assert "WORKER_ADDRS" not in tell(more, "worker", 7).env
+    assert "WORKER_ADDRS" not in render_env(more, "worker", 7).env

@@ -5,16 +5,19 @@ from __future__ import annotations
 import contextlib
 import json
 import tempfile
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from webhook.cli.demo import cluster_run
+from webhook import names
 from webhook.cli.demo.admitted import Admitted
-from webhook.cli.demo.examples import NAMESPACE, POLICIES
+from webhook.cli.demo.examples import NAMESPACE, POLICIES, RUN_FILE
+from webhook.cli.demo.whole_run import Ran, pods_of
 from webhook.errors import SandboxError
 from webhook.placement import node_affinity
 from webhook.run.crd import custom_resource_definition
+from webhook.run.rendezvous.table import end_role
 from webhook.sandbox.binaries import ALL, find_binaries, obtain_binaries, obtain_kubectl, version_of
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.controller import start_controller
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from webhook.cli.demo.examples import Example
-    from webhook.cli.demo.whole_run import Ran
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.shapes import JsonObject
     from webhook.run.plan import Plan
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 
 _POOL: Final = "cloud.google.com/gke-nodepool"
 _WARNING: Final = "Warning: "
+_PATIENCE: Final = 60.0  # seconds
+_PAUSE: Final = 0.1  # seconds
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ class Cluster:
 
     def ran(self, plan: Plan) -> Ran:
         """Have the controller make the pods, and the run end."""
-        return cluster_run.ran(self.kubectl, plan)
+        return played_run(self.kubectl, plan)
 
     def places(self, classes: Mapping[str, CapacityClass]) -> list[Place]:
         """Where each pod has gone, once all of them have."""
@@ -160,3 +164,43 @@ def cluster(tools: Tools, progress: Progress) -> Iterator[Cluster]:
             sum(pool.count for pool in pools),
             webhook.url,
         )
+
+
+def played_run(kubectl: Kubectl, plan: Plan) -> Ran:
+    """Create the demo's Run, and go with it to its end. Raises SandboxError if it gets stuck."""
+    kubectl("create", "-f", str(RUN_FILE))
+    phases = _until(kubectl, plan.run.name, "Running")
+    listed = kubectl.json("get", "pods", "-l", f"{names.RUN}={plan.run.name}")["items"]
+    found = {pod["metadata"]["name"]: pod for pod in listed}
+    leads = end_role(plan.run.spec.framework, plan.run.spec.roles)
+    _end(kubectl, found[plan.run.pod_name(leads, 0)])
+    phases += _until(kubectl, plan.run.name, "Succeeded")
+    sent = {pod["metadata"]["name"]: pod for pod in pods_of(plan)}
+    answers = {name: Admitted(pod, found[name]) for name, pod in sent.items()}
+    return Ran(answers, list(dict.fromkeys(phases)))
+
+
+def _until(kubectl: Kubectl, run: str, phase: str) -> list[str]:
+    """Look at the run until it is in this phase; the phases that were seen."""
+    deadline = time.monotonic() + _PATIENCE
+    phases: list[str] = []
+    while True:
+        status = kubectl.json("get", "run", run).get("status", {})
+        if status:
+            phases.append(status["phase"])
+        if phase in phases:
+            return phases
+        if time.monotonic() > deadline:
+            raise SandboxError(f"run {run} is not {phase}: {status.get('message', 'no status')}")
+        time.sleep(_PAUSE)
+
+
+def _end(kubectl: Kubectl, pod: JsonObject) -> None:
+    """End the program of a pod, in its kubelet's place: kwok's pods run for ever."""
+    container = pod["status"]["containerStatuses"][0]
+    ended = {"terminated": {"exitCode": 0, "reason": "Completed"}}
+    status = {"phase": "Succeeded", "containerStatuses": [{**container, "state": ended}]}
+    kubectl(
+        *("patch", "pod", pod["metadata"]["name"], "--subresource=status", "--type=merge"),
+        *("-p", json.dumps({"status": status})),
+    )

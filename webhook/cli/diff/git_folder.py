@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import shutil
 import subprocess
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhook.cli.diff.git_links import end_of, is_folder_in, is_hidden
 from webhook.errors import UnreadableInput
 from webhook.server.folder import MAX_FILE_BYTES, is_policy_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
 # Seconds. What is read is local, unless objects of a partial clone must be fetched.
 _PATIENCE: Final = 120
 _LINK: Final = "120000"
+# Links that lead to links, one after the other; Linux follows as many.
+_MOST: Final = 40
 
 
 class _Entry(NamedTuple):
@@ -184,3 +186,32 @@ def _cured(where: str, said: str) -> str:
             f"{revision}:./{path}"
         )
     return f"git says: {words}"
+
+
+def end_of(link: str, links: Mapping[str, str]) -> str:
+    """The name that a link leads to in the end; `links` are all of the folder, with their texts.
+
+    Names go from the folder. One that begins with `..` or a slash is outside of it, and one that
+    is still in `links` leads in a circle.
+
+    >>> end_of("a.yaml", {"a.yaml": "deep/b.yaml", "deep/b.yaml": "../c.yaml"})
+    'c.yaml'
+    """
+    name = link
+    for _ in range(_MOST):
+        if name not in links:
+            break
+        name = posixpath.normpath(posixpath.join(posixpath.dirname(name), links[name]))
+    return name
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a folder that is read passes it over: something on its way starts with a dot."""
+    return any(part.startswith(".") for part in name.split("/"))
+
+
+def is_folder_in(name: str, entries: Collection[str]) -> bool:
+    """Whether it is a folder that is read, for its own sake, together with all of it."""
+    return name == "." or (
+        not is_hidden(name) and any(entry.startswith(f"{name}/") for entry in entries)
+    )

@@ -6,12 +6,12 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from webhook.comparison.gaps import REQUIRED
+from webhook.placement.fields import BY_NAME, FIELDS, Shape
 from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES
-from webhook.placement.provenance import MAPS
-from webhook.placement.schema.base import guess
 from webhook.placement.schema.placement import Wishes
 from webhook.placement.schema.security import PodSecurityContext
 from webhook.placement.wishes import CapacityWish
+from webhook.strict import guess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,14 +20,11 @@ if TYPE_CHECKING:
     from webhook.placement.wishes import Wish
     from webhook.policy.policy_set import PolicySet
 
-_KEYED: Final = (*MAPS, "tolerations", "capacity", "topologySpreadConstraints")
+_KEYED: Final = frozenset(field.name for field in FIELDS if field.keyed_by)
 # As JSONPath begins, as templates hold a pod's fields, and as a pod does.
 _PREFIXES: Final = (".", "spec.template.", "spec.", "metadata.")
 # What the names of a pod's affinities all end with, and say nothing by.
 _ENDING: Final = "DuringSchedulingIgnoredDuringExecution"
-# Fields that are lists in a pod, and what their entries go by.
-_LISTS: Final = ("tolerations", "topologySpreadConstraints")
-_KEYS: Final = {"topologySpreadConstraints": "TOPOLOGYKEY,WHENUNSATISFIABLE", "capacity": "CLASS"}
 _AFFINITY: Final = (REQUIRED, *AFFINITY_LISTS)
 _CAPACITY: Final = re.compile(r"capacity\[(.*)\]")
 
@@ -54,10 +51,10 @@ def unknown_field(path: str) -> str:
         return "" if fits else f"there is no such affinity{_listed(_AFFINITY)}"
     if word not in _KEYED:
         return f"{word} has no parts: give --field {word}"
-    named = f"{word}[{_KEYS.get(word, 'KEY')}]"
+    named = f"{word}[{BY_NAME[word].keyed_by}]"
     if not (path.startswith(f"{word}[") and path.endswith("]") and key):
         return f"a part of it is named as in {named}"
-    if word in _LISTS and key.isdigit():
+    if BY_NAME[word].shape is Shape.LIST and key.isdigit():
         return f"an entry is named as in {named}, and not by its place"
     members = PodSecurityContext.outer_names()
     if word == "securityContext" and key not in members:
@@ -90,7 +87,7 @@ def says_of(wish: Wish, path: str) -> bool:
     """Whether a policy's wish has a say in what is at the path."""
     if is_within(wish.field, path):
         return True
-    if not isinstance(wish, CapacityWish) or wish.mode == "None":
+    if not isinstance(wish, CapacityWish) or wish.mode.does_nothing:
         return False
     return any(is_within(each, path) for each in _of_class(wish.capacity))
 

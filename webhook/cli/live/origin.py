@@ -13,6 +13,7 @@ from webhook.comparison.authored import with_origin, without_credits
 from webhook.errors import InvalidPod
 from webhook.placement import patch
 from webhook.placement import pod as pods
+from webhook.placement.fields import OF_PODS, STORED_NORMAL, says_nothing
 from webhook.workloads.object import Object
 from webhook.workloads.stored import normal
 
@@ -28,15 +29,7 @@ if TYPE_CHECKING:
 _BY_STAMP: Final = "the pod itself, without what its stamp credits to policies"
 _AS_IT_IS: Final = "the pod itself, as it is"
 _BY_FILE: Final = "the file that it was applied from"
-# Left by what was taken away, where a pod that says nothing has no such field.
-_EMPTY: Final = {
-    "metadata": ("labels", "annotations"),
-    "spec": ("priorityClassName", "runtimeClassName", "nodeName", "nodeSelector", "affinity"),
-}
-
-
-# Fields of whose values the API server stores no empty parts.
-_NORMAL: Final = ("affinity", "tolerations", "topologySpreadConstraints")
+_NORMAL: Final = frozenset(field.name for field in STORED_NORMAL)
 
 
 class Origin(NamedTuple):
@@ -112,8 +105,9 @@ def _bare(pod: Object, own: PodPlacement, author: PodPlacement) -> Object:
     # A patch takes no affinity away: no policy does.
     value["spec"]["affinity"] = copy.deepcopy(patch.affinity_of({}, author))
     value["spec"]["nodeName"] = author.node_name
-    for holder, keys in _EMPTY.items():
-        for key in keys:
-            if not value[holder].get(key):
-                value[holder].pop(key, None)
+    for field in OF_PODS:
+        # Left by what was taken away, where a pod that says nothing has no such field.
+        holder = value[field.holder]
+        if field.filled_in is None and says_nothing(holder.get(field.name)):
+            holder.pop(field.name, None)
     return Object(pod.file, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -10,11 +11,10 @@ from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli import explain_text
 from webhook.cli.layout import shortened, table
 from webhook.cli.live import focus as focusing
-from webhook.cli.live.groups import grouped
 from webhook.cli.live.judged import LivePod
 from webhook.cli.live.makers import controller_of
 from webhook.cli.live.unstamped import NO_RUN
-from webhook.cli.live.value_text import both_fields
+from webhook.cli.live.value_text import both_fields, both_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -88,9 +88,9 @@ def _head(live: LivePod) -> list[list[str]]:
     if owner is not None:
         made += f" for {owner.get('kind')}/{owner.get('name')}"
     rows = [["from", made], *explain_text.head(live.today)[1:], ["author", live.origin.said]]
-    for policy, field in live.origin.unsure:
+    for policy, unsure in live.origin.unsure:
         text = (
-            f"what {policy} gave as {field} then is not known any more: it counts as the author's"
+            f"what {policy} gave as {unsure} then is not known any more: it counts as the author's"
         )
         rows.append(["unsure", text])
     return rows
@@ -174,3 +174,42 @@ def _unstamped(live: LivePod, answers: Answers) -> Why | None:
     if live.stamp is None and not live.is_run:
         return NO_RUN
     return answers.unstamped.get((live.pod.namespace, live.pod.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Pods that are alike: `word` says how they are, `said` what is told of them."""
+
+    word: str
+    said: str
+    pods: list[LivePod] = field(default_factory=list)
+
+    @property
+    def names(self) -> list[str]:
+        """Their names."""
+        return [each.pod.name for each in self.pods]
+
+
+def grouped(pods: Sequence[LivePod], answers: Answers, focus: Focus) -> list[Group]:
+    """The groups, the largest first."""
+    groups: dict[tuple[str, str], Group] = {}
+    for live in pods:
+        key = _said(live, answers, focus)
+        groups.setdefault(key, Group(*key)).pods.append(live)
+    return sorted(groups.values(), key=lambda each: -len(each.pods))
+
+
+def _said(live: LivePod, answers: Answers, focus: Focus) -> tuple[str, str]:
+    if live.unstamped:
+        return "no stamp", f": {answers.unstamped[live.pod.namespace, live.pod.name].reason}"
+    if not live.today.decision.allowed:
+        return "rejected", ": today they would be"
+    differences = [each for each in live.differences if not focus or focus.difference(each)]
+    if not differences:
+        return "same", ""
+    told = []
+    for each in differences:
+        has, would = both_texts(each.field, each.has, each.would)
+        why = f" ({'; '.join(each.why)})" if each.why else ""
+        told.append(f"{each.field} is {has}, and would be {would}{why}")
+    return "otherwise", f": {'; '.join(told)}"

@@ -15,7 +15,7 @@ from webhook.cli.yaml_out import yaml_line
 from webhook.placement import nodes as nodes_of
 from webhook.placement import pod as pods
 from webhook.placement.trace import apart
-from webhook.run.gang import FILES
+from webhook.run.rendezvous.framework import FILES
 from webhook.workloads.template import ranges
 
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from webhook.admission.decision import Decision
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
-    from webhook.run.gang import Told
     from webhook.run.mould import Mould
     from webhook.run.plan import Plan
+    from webhook.run.rendezvous.framework import ReplicaEnv
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Group:
         """Whether they are admitted."""
         return self.decision is None or self.decision.allowed
 
-    def told(self, index: int) -> Told:
+    def told(self, index: int) -> ReplicaEnv:
         """What one of them is told."""
         return self.plan.told(self.role, index)
 

@@ -11,7 +11,7 @@ from webhook.cli.run.cluster import fetch_run, pods_path
 from webhook.cli.run.node_words import fetch_words
 from webhook.cli.run.replicas import Replica, replicas
 from webhook.run.model import RunStatus
-from webhook.run.roles import ROLES
+from webhook.run.rendezvous.table import ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,22 +7,22 @@ import logging
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from http import HTTPStatus
 from random import Random
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from certs.rotation import KeepAuthority, KeepServing, Publish, Wait, phase, step
-from webhook.backoff import CONFLICT_DELAYS
+from webhook.backoff import CONFLICT_DELAYS, REWRITE_DELAYS
 from webhook.controller.certificates.carry_out import carry_out
-from webhook.controller.certificates.quarrel import Quarrel, cause
-from webhook.controller.certificates.trouble import in_words, kind_of
 from webhook.errors import ClusterError, NotLeading
 from webhook.kube.backoff import Backoff
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Hashable
     from typing import NoReturn
 
-    from certs.rotation import Terms
+    from certs.rotation import Observed, Terms
     from webhook.controller.certificates.carry_out import Writes
     from webhook.controller.certificates.metrics import CertificateMetrics
     from webhook.controller.certificates.observe import Observer, Seen
@@ -37,6 +37,92 @@ LONGEST_REST: Final = 60.0
 GATHER: Final = 0.1
 FOLLOWS: Final = "kept by whoever leads"
 _OBJECTS: Final = {KeepAuthority: "authority", KeepServing: "serving", Publish: "bundle"}
+_PASSING: Final = (
+    None,
+    HTTPStatus.TOO_MANY_REQUESTS,
+    HTTPStatus.INTERNAL_SERVER_ERROR,
+    HTTPStatus.BAD_GATEWAY,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    HTTPStatus.GATEWAY_TIMEOUT,
+)
+# So often the same write is repeated at once: people and tools do undo a thing now and then.
+FREE: Final = 5
+# Seconds without a write after which the count is forgotten.
+FORGOTTEN: Final = 600.0
+
+
+def cause(step: KeepAuthority | KeepServing | Publish, observed: Observed) -> Hashable:
+    """What tells a write that is repeated from the next one of a rotation.
+
+    Empty for what somebody asked for: they may ask as often as they like.
+    """
+    match step:
+        case Publish(bundle):
+            return ("publish", sha256(bundle).digest())
+        case KeepServing(serving, why):
+            if observed.renew_leaf:
+                return ()
+            return ("serving", why, sha256(serving.bundle).digest())
+        case KeepAuthority(authority, why):
+            if observed.authority is None:
+                # Another authority each time.
+                return ("authority", why)
+            if observed.renew_authority and observed.authority.staged is None:
+                return ()
+            return ("authority", why, sha256(authority.bundle).digest())
+
+
+class Quarrel:
+    """Counts writes by cause. Times are seconds of any clock that only goes forward."""
+
+    def __init__(self) -> None:
+        self._written: dict[Hashable, tuple[int, float]] = {}
+
+    def times(self, cause: Hashable) -> int:
+        """How often it has been written without a longer quiet."""
+        return self._written.get(cause, (0, 0.0))[0]
+
+    def pause(self, cause: Hashable, now: float) -> float:
+        """Seconds for which this is better not written yet."""
+        count, last = self._written.get(cause, (0, now))
+        if count < FREE:
+            return 0.0
+        return max(0.0, last + REWRITE_DELAYS.after(count - FREE + 1) - now)
+
+    def wrote(self, cause: Hashable, now: float) -> None:
+        """It has been written once more."""
+        self._written = {
+            each: (count, last)
+            for each, (count, last) in self._written.items()
+            if now - last < FORGOTTEN
+        }
+        if cause:
+            self._written[cause] = (self.times(cause) + 1, now)
+
+
+def kind_of(error: ClusterError) -> str:
+    """One of metrics.ERRORS."""
+    if error.status == HTTPStatus.CONFLICT:
+        return "conflict"
+    if error.status in (HTTPStatus.FORBIDDEN, HTTPStatus.UNAUTHORIZED):
+        return "forbidden"
+    return "unreachable" if error.status in _PASSING else "refused"
+
+
+def in_words(error: ClusterError) -> str:
+    """The API server's words, which name the right that is missing or the field, and the cure."""
+    match kind_of(error):
+        case "forbidden":
+            return (
+                f"{error}. The keeper of certificates needs this right: apply the Roles of the"
+                " manifests again, or start the controller with --no-certificates"
+            )
+        case "refused" if error.status == HTTPStatus.UNPROCESSABLE_ENTITY:
+            return (
+                f"{error}. If this is a Secret that cannot be written, an immutable one or one of"
+                " a type that wants something else, delete it: it is made anew"
+            )
+    return str(error)
 
 
 class Rest(NamedTuple):

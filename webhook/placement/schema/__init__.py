@@ -12,7 +12,6 @@ from webhook.placement.schema.affinity import (
     PreferredSchedulingTerm,
     WeightedPodAffinityTerm,
 )
-from webhook.placement.schema.base import Strict
 from webhook.placement.schema.placement import CapacityWish, Defaults, PlacementModel, Wishes
 from webhook.placement.schema.security import (
     AppArmorProfile,
@@ -31,6 +30,7 @@ from webhook.placement.schema.selectors import (
 )
 from webhook.placement.schema.spread import TopologySpreadConstraint
 from webhook.placement.schema.taints import Taint, Toleration
+from webhook.strict import Strict
 
 __all__ = [
     "Affinity",

@@ -5,9 +5,9 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 
-from webhook.placement.schema.base import Problem, Strict
 from webhook.placement.schema.selectors import LabelSelector, NodeSelectorTerm
 from webhook.placement.schema.syntax import LabelKey, NamespaceName
+from webhook.strict import Problem, Strict
 
 Weight: TypeAlias = Annotated[int, Field(ge=1, le=100)]
 _WEIGHT = "How much the preference counts, from 1 to 100."

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from webhook.placement.schema.base import Problem
+from webhook.strict import Problem
 
 # Of each list of objects in a placement. Without a limit the API server reckons with as many items
 # as a request of 3 MiB holds, and refuses rules that would cost too much then.

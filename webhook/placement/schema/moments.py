@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, WithJsonSchema
 
-from webhook.placement.schema.base import own_error, shown
+from webhook.strict import own_error, shown
 
 # The days that each month has; of the years from 2000 to 2099 every fourth is a leap year.
 _DAY: Final = (

@@ -5,12 +5,14 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field
 
+from webhook.placement.capacity import MODES, Mode
+from webhook.placement.fields import says_nothing
 from webhook.placement.schema.affinity import Affinity, Weight
-from webhook.placement.schema.base import Problem, Strict, distinct
 from webhook.placement.schema.security import PodSecurityContext
 from webhook.placement.schema.spread import TopologySpreadConstraint
 from webhook.placement.schema.syntax import AnnotationKey, LabelKey, LabelValue, ObjectName
 from webhook.placement.schema.taints import Toleration
+from webhook.strict import Problem, Strict, distinct, words_of
 
 _NO_NODE_NAME = "policies may not set nodeName: it passes by the scheduler and by taints"
 _NO_PATCH_STRATEGY = (
@@ -25,7 +27,7 @@ class CapacityWish(Strict):
     model_config = ConfigDict(
         json_schema_extra={
             "if": {"required": ["weight"]},
-            "then": {"properties": {"mode": {"const": "Prefer"}}},
+            "then": {"properties": {"mode": {"const": Mode.PREFER.value}}},
         },
     )
 
@@ -35,7 +37,7 @@ class CapacityWish(Strict):
         serialization_alias="class",
         description="The name of a CapacityClass of the same policy set.",
     )
-    mode: Literal["Allow", "Prefer", "Constrain", "Prevent", "None"] = Field(
+    mode: Annotated[Mode, words_of(Mode)] = Field(
         description="Allow tolerates the class's taints. Prefer also prefers its nodes, by "
         "weight; cluster autoscalers ignore preferences. Constrain tolerates, and requires its "
         "nodes. Prevent keeps the pod off its nodes, and takes away tolerations of its taints "
@@ -51,8 +53,8 @@ class CapacityWish(Strict):
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
         """A weight means nothing beside a mode that is not a preference."""
         mode = given.get("mode")
-        if given.get("weight") is not None and mode in ("Allow", "Constrain", "Prevent", "None"):
-            yield Problem(("weight",), f"goes with mode Prefer only; the mode is {mode}")
+        if given.get("weight") is not None and mode in MODES and not Mode(mode).prefers:
+            yield Problem(("weight",), f"goes with mode {Mode.PREFER} only; the mode is {mode}")
 
 
 def _one_wish_a_class(wishes: list[CapacityWish]) -> list[CapacityWish]:
@@ -121,6 +123,16 @@ class PlacementModel(Strict):
         description="The RuntimeClass. It is set where it is unset. Overrides and requirements "
         "reject another, since the runtime's overhead is already in the pod.",
     )
+    termination_grace_period_seconds: int | None = Field(
+        default=None,
+        ge=0,
+        le=2**63 - 1,
+        description="How long the pod may take to end after it is told to, in seconds. Defaults "
+        "set it where it is unset or 30; overrides set it; requirements are a maximum: they lower "
+        "it where it is unset or 30, and reject more. The API server writes 30 into a pod that "
+        "has none before any policy sees it, so an author who writes exactly 30 counts as one "
+        "who wrote nothing. Clouds cut it on nodes that they take away, such as spot nodes.",
+    )
     security_context: PodSecurityContext | None = Field(
         default=None,
         description="The pod's security context. Merged key by key, as nodeSelector.",
@@ -146,7 +158,7 @@ class PlacementModel(Strict):
     def is_empty(self) -> bool:
         """Whether nothing is said but, perhaps, a patch strategy."""
         given = (name for name in type(self).model_fields if name != "patch_strategy")
-        return not any(getattr(self, name) for name in given)
+        return all(says_nothing(getattr(self, name)) for name in given)
 
 
 class Defaults(PlacementModel):

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field
 
-from webhook.placement.schema.base import Problem, Strict, distinct
 from webhook.placement.schema.syntax import ObjectName, SysctlName, WindowsUserName
+from webhook.strict import Problem, Strict, distinct
 
 Id: TypeAlias = Annotated[int, Field(ge=0, le=2**31 - 1)]
 

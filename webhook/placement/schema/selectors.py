@@ -6,8 +6,8 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field
 
 from webhook.placement.label_values import int64
-from webhook.placement.schema.base import Problem, Strict, shown
 from webhook.placement.schema.syntax import LabelKey, LabelValue, ObjectName
+from webhook.strict import Problem, Strict, shown
 
 _KEY = "The label's key."
 _LIST_OPERATORS = ("In", "NotIn")

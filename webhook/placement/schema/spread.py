@@ -6,9 +6,9 @@ from typing import Any, Literal, TypeAlias
 from pydantic import Field
 
 from webhook.placement.schema.affinity import label_keys_problems
-from webhook.placement.schema.base import Problem, Strict
 from webhook.placement.schema.selectors import LabelSelector
 from webhook.placement.schema.syntax import LabelKey
+from webhook.strict import Problem, Strict
 
 _INT32 = 2**31 - 1
 InclusionPolicy: TypeAlias = Literal["Honor", "Ignore"]

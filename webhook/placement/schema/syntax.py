@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, WithJsonSchema
 
-from webhook.placement.schema.base import own_error, shown
+from webhook.strict import own_error, shown
 
 _NAME: Final = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _DNS_LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"

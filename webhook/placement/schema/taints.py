@@ -5,8 +5,8 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field
 
-from webhook.placement.schema.base import Problem, Strict
 from webhook.placement.schema.syntax import LabelKey, LabelValue
+from webhook.strict import Problem, Strict
 
 Effect: TypeAlias = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 

@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.crd.rule import formed
 from webhook.placement.schema.moments import IS_NO_MOMENT, MOMENT_PATTERN
+from webhook.placement.schema.placement import Defaults, Wishes
 from webhook.placement.schema.syntax import (
     COUNTED_KEY_PATTERN,
     LABEL_VALUE_PATTERN,
     MAX_NAME,
     OBJECT_NAME_PATTERN,
+    LabelKey,
+    LabelValue,
+    ObjectName,
 )
 from webhook.policy.exception_model import POLICY_NAME_PATTERN, REASON_PATTERN
 
@@ -55,13 +59,11 @@ FORMS: Final[Mapping[str, tuple[Rule, ...]]] = {
     "PodAffinityTerm.topologyKey": (_KEY,),
     "Shape.labels": (_LABEL_VALUE,),
     **{
-        f"{part}.{field}": (rule,)
-        for part in ("Defaults", "Wishes")
-        for field, rule in (
-            ("nodeSelector", _LABEL_VALUE),
-            ("labels", _LABEL_VALUE),
-            ("priorityClassName", _OBJECT_NAME),
-            ("runtimeClassName", _OBJECT_NAME),
-        )
+        f"{model.__name__}.{field.serialization_alias}": (rule,)
+        for model in (Defaults, Wishes)
+        for field in model.model_fields.values()
+        if field.serialization_alias in model.outer_names()
+        for form, rule in ((dict[LabelKey, LabelValue], _LABEL_VALUE), (ObjectName, _OBJECT_NAME))
+        if field.annotation == form | None
     },
 }

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.placement import label_values, node_affinity
+from webhook.placement.fields import Shape
 from webhook.placement.fold import fold
 from webhook.placement.node_wishes import condition_of
 from webhook.placement.pod import AFFINITY_LISTS, REQUIRED
@@ -16,8 +17,6 @@ from webhook.placement.wishes import (
     ListWish,
     MemberWish,
     RequiredWish,
-    SpreadWish,
-    TolerationWish,
     Wish,
 )
 from webhook.policy import compile as compiling
@@ -34,12 +33,6 @@ if TYPE_CHECKING:
     from webhook.policy.findings import Path
     from webhook.policy.model import PlacementPolicy
     from webhook.policy.source import Document
-
-_LISTS: Final[Mapping[type[Wish], str]] = {
-    TolerationWish: "tolerations",
-    SpreadWish: "topologySpreadConstraints",
-    CapacityWish: "capacity",
-}
 
 
 class Said(NamedTuple):
@@ -159,7 +152,7 @@ def policy(
 
 
 def _is_none(wish: Wish) -> bool:
-    return isinstance(wish, CapacityWish) and wish.mode == "None"
+    return isinstance(wish, CapacityWish) and wish.mode.does_nothing
 
 
 def limits(wish: Wish) -> Sequence[Term]:
@@ -186,7 +179,7 @@ def _place(wish: Wish, before: int) -> Path:
             return ("affinity", "nodeAffinity", REQUIRED)
         case ListWish():
             return ("affinity", *AFFINITY_LISTS[wish.name])
-    return (_LISTS[type(wish)], before) if type(wish) in _LISTS else (wish.field,)
+    return (wish.row.name,) if wish.row.shape is Shape.SCALAR else (wish.row.name, before)
 
 
 def _keys(terms: Sequence[Term]) -> frozenset[str]:

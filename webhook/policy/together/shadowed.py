@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import orjson
 
 from webhook.placement import node_affinity
-from webhook.placement.capacity import compatible
 from webhook.placement.tolerations import normal
 from webhook.placement.wishes import (
     CapacityWish,
@@ -54,6 +53,7 @@ class Shadows:
         self._first_terms: dict[str, _Rank] = {}
         self._first: dict[str, _Rank] = {}
         self._required_classes: set[str] = set()
+        self._with_maximum: set[str] = set()
         conditions: dict[bytes, Sequence[Term]] = {}
         for each in _in_order(policies):
             wish = each.said.wish
@@ -68,6 +68,8 @@ class Shadows:
                 conditions[orjson.dumps(terms)] = terms
             if isinstance(wish, CapacityWish) and wish.part == "requirements":
                 self._required_classes.add(wish.capacity.name)
+            if isinstance(wish, ScalarWish) and wish.is_maximum:
+                self._with_maximum.add(wish.name)
         self._few_terms = _few(conditions.values())
 
     def over(self, policy: Policy) -> Iterator[Finding]:
@@ -116,10 +118,13 @@ class Shadows:
                     return True
                 if before.part == "requirements":
                     # Of None it cannot be told to what it has lost.
-                    return wish.mode == "None" or (
-                        before.mode != "None" and not compatible(before.mode, wish.mode)
-                    )
+                    if wish.mode.does_nothing or before.mode.does_nothing:
+                        return wish.mode.does_nothing
+                    return not before.mode.compatible(wish.mode)
                 return wish.capacity.name not in self._required_classes
+            case ScalarWish(), ScalarWish():
+                # The rival may have lost to a maximum that leaves room for this wish.
+                return before.is_maximum or wish.name not in self._with_maximum
             case (RequiredWish(), _) | (ListWish(), _):
                 return wish.is_default and before.is_default
         return True
@@ -182,7 +187,7 @@ def _other(one: Wish, two: Wish) -> bool:
         case MemberWish(), MemberWish():
             return bool(one.value != two.value)
         case ScalarWish(), ScalarWish():
-            return one.value != two.value
+            return one.value != two.value and not one.leaves_room(two)
         case TolerationWish(), TolerationWish():
             return normal(one.toleration).seconds != normal(two.toleration).seconds
         case CapacityWish(), CapacityWish():

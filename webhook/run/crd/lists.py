@@ -8,7 +8,7 @@ from webhook.crd.lists import by, placement_lists
 from webhook.placement.schema.limits import MAX_LISTED
 from webhook.run.model.replica import MAX_OVERRIDES
 from webhook.run.model.spec import MAX_EXIT_CODES, MAX_PORTS
-from webhook.run.roles import ROLES
+from webhook.run.rendezvous.table import ROLES
 
 if TYPE_CHECKING:
     from webhook.crd.lists import Lists

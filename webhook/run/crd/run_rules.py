@@ -10,10 +10,12 @@ from webhook.crd.rule import Rule, literal
 from webhook.placement.schema.syntax import MAX_NAME
 from webhook.run.crd.fixed import FIXED
 from webhook.run.model import DEFAULT_ROLE, SERVING
-from webhook.run.roles import ROLES, Roles
+from webhook.run.rendezvous.table import FRAMEWORKS, ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from webhook.run.rendezvous.framework import Roles
 
 _SERVES: Final = f"self.kind in {literal([kind for kind in names.KINDS if kind in SERVING])}"
 _NO_REPLICAS: Final = "!has(self.replicas)"
@@ -80,11 +82,13 @@ def _counts() -> Iterator[Rule]:
         f"of the roles {', '.join(single)} there is one replica at most: set its count to 1",
         at=".replicas",
     )
-    yield Rule(
-        f"{_NO_REPLICAS} || !('master' in self.replicas && 'chief' in self.replicas)",
-        "chief is the master by its newer name: keep one of the two",
-        at=".replicas",
-    )
+    replaced = {newer: older for each in ROLES.values() for newer, older in each.newer.items()}
+    for newer, older in replaced.items():
+        yield Rule(
+            f"{_NO_REPLICAS} || !('{older}' in self.replicas && '{newer}' in self.replicas)",
+            f"{newer} is the {older} by its newer name: keep one of the two",
+            at=".replicas",
+        )
     yield Rule(
         f"!({_SERVES}) || {_NO_REPLICAS}"
         f" || self.replicas.all(r, r == {literal(DEFAULT_ROLE)} && self.replicas[r].count == 1)",
@@ -92,12 +96,9 @@ def _counts() -> Iterator[Rule]:
         "replicas",
         at=".replicas",
     )
-    yield Rule(
-        "!has(self.pytorch) || !has(self.pytorch.elastic) || self.pytorch.elastic.minReplicas <="
-        " (has(self.replicas) ? self.replicas.map(r, self.replicas[r].count).sum() : 1)",
-        "is more than all replicas together: lower it, or raise a count",
-        at=".pytorch.elastic.minReplicas",
-    )
+    for framework in FRAMEWORKS.values():
+        for rule, message, at in framework.rules:
+            yield Rule(rule, message, at=at)
 
 
 def _companions() -> Iterator[Rule]:
@@ -113,7 +114,7 @@ def _companions() -> Iterator[Rule]:
             "goes with the kinds notebook, tensorboard and service only: remove it",
             at=f".{field}",
         )
-    for framework in names.FRAMEWORKS:
+    for framework in FRAMEWORKS:
         yield Rule(
             f"!has(self.{framework}) || self.?framework.orValue('') == {literal(framework)}",
             f"goes with framework {framework} only: remove it",

@@ -6,11 +6,11 @@ All of it works on raw values, of which any may be of a wrong type: that is said
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from webhook import names
-from webhook.placement.schema.base import Problem, guess, shown
 from webhook.placement.schema.limits import long_lists
 from webhook.placement.schema.syntax import MAX_NAME
-from webhook.run.roles import ROLES, Roles
+from webhook.run.rendezvous.framework import Roles
+from webhook.run.rendezvous.table import FRAMEWORKS, ROLES
+from webhook.strict import Problem, guess, shown
 
 # Kinds whose pod stays until somebody ends it, and their opposite.
 SERVING = frozenset({"notebook", "tensorboard", "service"})
@@ -29,15 +29,18 @@ def spec_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
         if framework is not None:
             yield Problem(("framework",), _GOES_WITH_FINISHING)
     else:
-        if framework is None or framework in names.FRAMEWORKS:
+        if framework is None or (isinstance(framework, str) and framework in FRAMEWORKS):
             yield from _wrong_roles(framework, replicas)
         for name in ("ports", "maxAgeSeconds"):
             if given.get(name) is not None:
                 yield Problem((name,), _GOES_WITH_SERVING)
-    for name in names.FRAMEWORKS:
+    for name in FRAMEWORKS:
         if given.get(name) is not None and name != framework:
             yield Problem((name,), f"goes with framework {name} only; remove it")
-    yield from _too_few_nodes(given.get("pytorch"), replicas)
+    count = sum(map(count_of, replicas.values())) if isinstance(replicas, dict) else 1
+    for each in FRAMEWORKS.values():
+        if each.find_problems is not None:
+            yield from each.find_problems(given.get(each.name), count)
 
 
 def _serving(kind: str, replicas: object) -> Iterator[Problem]:
@@ -62,8 +65,10 @@ def _wrong_roles(framework: str | None, replicas: object) -> Iterator[Problem]:
     for some in roles.required:
         if not any(role in replicas for role in some):
             yield Problem(("replicas",), f"{of} needs a {' or a '.join(some)}")
-    if framework == "tensorflow" and "master" in replicas and "chief" in replicas:
-        yield Problem(("replicas", "chief"), "is the master by its newer name; keep one of the two")
+    for newer, older in roles.newer.items():
+        if newer in replicas and older in replicas:
+            what = f"is the {older} by its newer name; keep one of the two"
+            yield Problem(("replicas", newer), what)
 
 
 def _wrong_role(role: str, count: int, roles: Roles, of: str) -> Iterator[Problem]:
@@ -73,17 +78,6 @@ def _wrong_role(role: str, count: int, roles: Roles, of: str) -> Iterator[Proble
     elif role in roles.single and count > 1:
         what = f"{of} has one {role} at most, not {count}"
         yield Problem(("replicas", role, "count"), what)
-
-
-def _too_few_nodes(pytorch: object, replicas: object) -> Iterator[Problem]:
-    elastic = pytorch.get("elastic") if isinstance(pytorch, dict) else None
-    least = elastic.get("minReplicas") if isinstance(elastic, dict) else None
-    most = sum(map(count_of, replicas.values())) if isinstance(replicas, dict) else 1
-    if isinstance(least, int) and least > most:
-        yield Problem(
-            ("pytorch", "elastic", "minReplicas"),
-            f"{least} is more than all replicas together, which are {most}",
-        )
 
 
 def index_problems(given: Mapping[str, Any]) -> Iterator[Problem]:

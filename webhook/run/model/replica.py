@@ -7,7 +7,10 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, WithJsonSchema
 from pydantic_core import InitErrorDetails
 
-from webhook.placement.schema.base import (
+from webhook.placement.schema.syntax import ResourceName
+from webhook.run.model.checks import environment_problems, index_problems
+from webhook.run.model.environment import Environment
+from webhook.strict import (
     UNKNOWN_FIELD,
     Problem,
     Strict,
@@ -15,9 +18,6 @@ from webhook.placement.schema.base import (
     own_error,
     shown,
 )
-from webhook.placement.schema.syntax import ResourceName
-from webhook.run.model.checks import environment_problems, index_problems
-from webhook.run.model.environment import Environment
 
 RestartPolicy: TypeAlias = Literal["Never", "OnFailure", "ExitCode"]
 JsonObject: TypeAlias = dict[str, Any]

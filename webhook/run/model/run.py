@@ -5,11 +5,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from webhook.placement.schema.base import Problem, Strict
 from webhook.placement.schema.syntax import AnnotationKey, LabelKey, LabelValue, ServiceName
 from webhook.run.model.checks import name_problems
 from webhook.run.model.spec import RunSpec
 from webhook.run.model.status import RunStatus
+from webhook.strict import Problem, Strict
 
 
 class RunMetadata(Strict):

@@ -1,21 +1,21 @@
 """What a Run asks for."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, create_model
 
-from webhook.placement.schema.base import Problem, Strict, distinct, own_error
-from webhook.run.model import frameworks
 from webhook.run.model.checks import DEFAULT_ROLE, SERVING, environment_problems, spec_problems
 from webhook.run.model.environment import Environment
 from webhook.run.model.replica import PodTemplate, ReplicaSpec
-from webhook.run.roles import ROLES
+from webhook.run.rendezvous.table import FRAMEWORKS, ROLES
+from webhook.strict import Problem, Strict, distinct, own_error
 
 RunKind: TypeAlias = Literal["experiment", "job", "build", "notebook", "tensorboard", "service"]
-Framework: TypeAlias = Literal[
-    "tensorflow", "pytorch", "jax", "mpi", "xgboost", "paddle", "mxnet", "dask", "spark", "ray"
-]
+if TYPE_CHECKING:
+    Framework: TypeAlias = str
+else:
+    Framework = Literal[tuple(FRAMEWORKS)]
 _INT32 = 2**31 - 1
 MAX_PORTS = 16
 MAX_EXIT_CODES = 16
@@ -52,6 +52,24 @@ def _distinct_ports(ports: list[Port]) -> list[Port]:
     return distinct(ports, [port.name for port in ports], ("name",), "the name")
 
 
+_Spec = TypeVar("_Spec", bound=Strict)
+
+
+def _with_settings(spec: type[_Spec]) -> type[_Spec]:
+    """The model with a field for each framework's settings, by the framework's name."""
+    fields: dict[str, Any] = {
+        name: (
+            framework.settings | None,
+            Field(default=None, description=f"For {framework.title}."),
+        )
+        for name, framework in FRAMEWORKS.items()
+    }
+    return create_model(
+        spec.__name__, __base__=spec, __doc__=spec.__doc__, __module__=spec.__module__, **fields
+    )
+
+
+@_with_settings
 class RunSpec(Strict):
     """What a run is, and what its replicas are."""
 
@@ -149,21 +167,17 @@ class RunSpec(Strict):
         description="For notebook, tensorboard and service: so many seconds after its start the "
         "run is over.",
     )
-    tensorflow: frameworks.TensorFlow | None = Field(default=None, description="For TensorFlow.")
-    pytorch: frameworks.PyTorch | None = Field(default=None, description="For PyTorch.")
-    jax: frameworks.Jax | None = Field(default=None, description="For JAX.")
-    mpi: frameworks.Mpi | None = Field(default=None, description="For MPI.")
-    xgboost: frameworks.XGBoost | None = Field(default=None, description="For XGBoost.")
-    paddle: frameworks.Paddle | None = Field(default=None, description="For Paddle.")
-    mxnet: frameworks.MXNet | None = Field(default=None, description="For MXNet.")
-    dask: frameworks.Dask | None = Field(default=None, description="For Dask.")
-    spark: frameworks.Spark | None = Field(default=None, description="For Spark.")
-    ray: frameworks.Ray | None = Field(default=None, description="For Ray.")
 
     @property
     def serving(self) -> bool:
         """Whether the run stays until somebody ends it."""
         return self.kind in SERVING
+
+    @property
+    def settings(self) -> Strict | None:
+        """The framework's own settings, if the run has any."""
+        settings: Strict | None = getattr(self, self.framework) if self.framework else None
+        return settings
 
     @property
     def roles(self) -> Mapping[str, ReplicaSpec]:

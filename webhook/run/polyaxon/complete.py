@@ -10,7 +10,6 @@ from pydantic import ValidationError
 
 from webhook import names
 from webhook.errors import InvalidRun
-from webhook.placement.schema.base import UNKNOWN_FIELD
 from webhook.policy.findings import path_text
 from webhook.policy.messages import sentence
 from webhook.policy.scalars import Disputed
@@ -20,6 +19,7 @@ from webhook.run.polyaxon.draft import given, items, settled, source, within
 from webhook.run.polyaxon.item import Item
 from webhook.run.polyaxon.naming import file_name, run_name
 from webhook.run.template_faults import faults, written_faults
+from webhook.strict import UNKNOWN_FIELD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,12 +6,12 @@ import codecs
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from webhook.placement.schema.base import guess, shown
 from webhook.policy import nodes
 from webhook.policy.composer import Unreadable
 from webhook.policy.yaml_text import character_place, trees
 from webhook.run.polyaxon.item import Item, Origin, read
 from webhook.run.polyaxon.old_schema.document import KINDS, REFUSED
+from webhook.strict import guess, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

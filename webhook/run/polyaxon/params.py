@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from webhook.placement.schema.base import guess, shown
 from webhook.policy.scalars import Disputed
 from webhook.run.polyaxon.item import Item, Origin, plain
+from webhook.strict import guess, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

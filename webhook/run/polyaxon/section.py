@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pydantic.alias_generators import to_camel
 
-from webhook.placement.schema.base import guess
 from webhook.run.polyaxon.values import want_mapping
+from webhook.strict import guess
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,9 +10,9 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from webhook.placement.schema.base import shown
 from webhook.run.polyaxon.item import Item
 from webhook.run.polyaxon.params import NotKnown, NotThere, as_text, truth
+from webhook.strict import shown
 
 if TYPE_CHECKING:
     from webhook.run.polyaxon.notes import Notes

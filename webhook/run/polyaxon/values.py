@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic.alias_generators import to_camel
 
-from webhook.placement.schema.base import guess, shown
 from webhook.policy.scalars import Disputed
+from webhook.strict import guess, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,22 +6,33 @@ JAX itself reads `JAX_COORDINATOR_ADDRESS` alone (`jax/_src/distributed.py`, rea
 `JAX_NUM_PROCESSES` and `JAX_PROCESS_ID` are the names that Kubeflow's Trainer 2.2.0 gives them
 (`pkg/runtime/framework/plugins/jax`). The older four are those of its training operator 1.9.2
 (`pkg/controller.v1/jax/envvar.go`), where the address has no port.
+
+The role and the port are those of the training operator.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from webhook.run.gang import Told
+from webhook.run.rendezvous.framework import Framework, ReplicaEnv, Roles, port_field
+from webhook.strict import Strict
 
 if TYPE_CHECKING:
     from webhook.run.gang import Gang
 
+PORT: Final = 6666
 
-def tell(gang: Gang, role: str, index: int) -> Told:
+
+class Jax(Strict):
+    """JAX's own settings."""
+
+    port: int | None = port_field(PORT, "The coordinator's port.")
+
+
+def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:
     """The coordinator's address, the number of processes, and this one's."""
     count, process = str(gang.size), str(gang.rank(role, index))
-    return Told(
+    return ReplicaEnv(
         {
             "JAX_COORDINATOR_ADDRESS": f"{gang.leader}:{gang.port}",
             "JAX_NUM_PROCESSES": count,
@@ -32,3 +43,14 @@ def tell(gang: Gang, role: str, index: int) -> Told:
             "PROCESS_ID": process,
         }
     )
+
+
+FRAMEWORK: Final = Framework(
+    name="jax",
+    title="JAX",
+    settings=Jax,
+    roles=Roles(("worker",), single=frozenset(), required=(("worker",),), ends=("worker",)),
+    port=PORT,
+    render_env=render_env,
+    worker_zero_leads=True,
+)

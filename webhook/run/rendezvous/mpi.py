@@ -12,15 +12,32 @@ one. `K_MPI_JOB_ROLE` tells both which they are. A launcher that computes nothin
 variables empty: an image that sets them to all GPUs of the node would have them without asking.
 
 `discover_hosts.sh` prints the hosts whose pods are there, for elastic Horovod.
+
+Roles are mpi-operator's, save that workers are not required: the launcher may do all the work
+itself. Its pod is made when the workers run, for it calls them by ssh. The port is ssh's own.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from pydantic import Field
 
 from webhook.errors import InvalidRun
-from webhook.run.gang import FILES, SSH_AUTHORIZED_KEYS, SSH_PRIVATE_KEY, Shared, Told
-from webhook.run.model.frameworks import Mpi
+from webhook.run.rendezvous.framework import (
+    FILES,
+    MAX_CONFIG_MAP,
+    SSH_AUTHORIZED_KEYS,
+    SSH_PRIVATE_KEY,
+    Framework,
+    PolyaxonRuntime,
+    ReplicaEnv,
+    Roles,
+    SharedConfig,
+    port_field,
+    same_names,
+)
+from webhook.strict import Strict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,7 +48,7 @@ HOSTFILE: Final = "hostfile"
 SSH_CONFIG: Final = "ssh_config"
 DISCOVER: Final = "discover_hosts.sh"
 _PATH: Final = f"{FILES}/{HOSTFILE}"
-_SSH: Final = f"-F {FILES}/{SSH_CONFIG}"
+SSH_OPTIONS: Final = f"-F {FILES}/{SSH_CONFIG}"
 # The run's Service publishes an address as soon as a pod is there, and none before.
 _DISCOVER: Final = (
     "#!/bin/sh\n"
@@ -39,11 +56,10 @@ _DISCOVER: Final = (
     '  if getent hosts "$host" > /dev/null; then echo "$host"; fi\n'
     "done\n"
 )
-_NO_DEVICES: Final = dict.fromkeys(("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"), "")
-# A ConfigMap holds no more (MaxSecretSize in Kubernetes' core/v1 types).
-LIMIT: Final = 1024 * 1024
+NO_DEVICES: Final = dict.fromkeys(("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"), "")
 # What mpi-operator assumes as well; the search domain must be written out.
 CLUSTER_DOMAIN: Final = "cluster.local"
+PORT: Final = 22
 
 
 class _Host(NamedTuple):
@@ -52,21 +68,46 @@ class _Host(NamedTuple):
     slots: int
 
 
-def tell(gang: Gang, role: str, index: int) -> Told:  # noqa: ARG001  workers are alike
+class Mpi(Strict):
+    """MPI's own settings."""
+
+    implementation: Literal["OpenMPI", "Intel", "MPICH"] = Field(
+        default="OpenMPI", description="Whose mpirun it is: the hostfile's form follows it."
+    )
+    slots_per_worker: int | None = Field(
+        default=None,
+        ge=1,
+        le=1000,
+        description="Processes on each worker. Default: the GPUs of its main container's limits, "
+        "else 1.",
+    )
+    ssh_auth_mount_path: str = Field(
+        default="/root/.ssh",
+        pattern=r"^/[^:]*$",
+        max_length=1024,
+        description="Where the run's SSH keys are mounted in every replica's main container.",
+    )
+    launcher_as_worker: bool = Field(
+        default=False, description="Whether the launcher's pod is in the hostfile too."
+    )
+    port: int | None = port_field(PORT, "The port of the workers' sshd.")
+
+
+def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:  # noqa: ARG001  workers are alike
     """The launcher: the hostfile and how to use ssh. A worker: sshd. Both: their role."""
     own, hosts = gang.settings(Mpi), gang.once(_hosts)
     if not hosts:
-        return Told()
+        return ReplicaEnv()
     which = {"K_MPI_JOB_ROLE": role}
     if role == "worker":
-        return Told(which, _sshd(own))
+        return ReplicaEnv(which, sshd_command(own.ssh_auth_mount_path, own.port))
     each = {host.slots for host in hosts}
     env = _VARIABLES[own.implementation](each.pop() if len(each) == 1 else None)
     computes = own.launcher_as_worker or any(gang.gpus("launcher"))
-    return Told(which | env | ({} if computes else _NO_DEVICES))
+    return ReplicaEnv(which | env | ({} if computes else NO_DEVICES))
 
 
-def share(gang: Gang) -> Shared:
+def render_shared(gang: Gang) -> SharedConfig:
     """The hostfile, SSH's keys and its configuration; nothing if no host is listed.
 
     MPICH and Intel MPI have the workers call back to the launcher by its bare hostname, which
@@ -74,21 +115,25 @@ def share(gang: Gang) -> Shared:
     """
     own, hosts = gang.settings(Mpi), gang.once(_hosts)
     if not hosts:
-        return Shared()
+        return SharedConfig()
     text = _hostfile(own, hosts, gang.host)
-    if len(text) > LIMIT:
+    if len(text) > MAX_CONFIG_MAP:
         text = _hostfile(own, hosts, gang.short_host)
-    if len(text) > LIMIT:
+    if len(text) > MAX_CONFIG_MAP:
         problem = (
             f"spec.replicas: the hostfile of {len(hosts)} hosts has {len(text)} bytes, with "
-            f"addresses as short as {gang.short_host('worker', 0)}; a ConfigMap holds {LIMIT}: "
-            "give the run fewer workers, or a shorter name"
+            f"addresses as short as {gang.short_host('worker', 0)}; a ConfigMap holds "
+            f"{MAX_CONFIG_MAP}: give the run fewer workers, or a shorter name"
         )
         raise InvalidRun([problem])
     by_name = own.implementation != "OpenMPI"
     domain = f"{gang.run}.{gang.namespace}.svc.{gang.cluster_domain or CLUSTER_DOMAIN}"
-    return Shared(
-        {HOSTFILE: text, SSH_CONFIG: _ssh_config(own), DISCOVER: _DISCOVER},
+    return SharedConfig(
+        {
+            HOSTFILE: text,
+            SSH_CONFIG: ssh_config(own.ssh_auth_mount_path, own.port),
+            DISCOVER: _DISCOVER,
+        },
         own.ssh_auth_mount_path,
         (domain,) if by_name else (),
     )
@@ -109,10 +154,13 @@ def _hostfile(own: Mpi, hosts: tuple[_Host, ...], address: Callable[[str, int], 
     return "".join(line.format(address(host.role, host.replica), host.slots) for host in hosts)
 
 
-def _ssh_config(own: Mpi) -> str:
-    """ssh_config(5): what is said first holds, so the image's own files say the rest."""
-    # Else the image's port holds: mpi-operator's listen on 2222, and say so to ssh.
-    port = "" if own.port is None else f"    Port {own.port}\n"
+def ssh_config(keys: str, port: int | None) -> str:
+    """ssh_config(5) for keys mounted at `keys`; the first value of an option holds.
+
+    So the image's own files set the rest: without `port` the port too, for mpi-operator's images
+    listen on 2222.
+    """
+    line = "" if port is None else f"    Port {port}\n"
     return (
         "Host *\n"
         # A worker's pod runs before its sshd listens.
@@ -121,17 +169,18 @@ def _ssh_config(own: Mpi) -> str:
         "    StrictHostKeyChecking no\n"
         "    UserKnownHostsFile /dev/null\n"
         "    LogLevel ERROR\n"
-        f"    IdentityFile {own.ssh_auth_mount_path}/{SSH_PRIVATE_KEY}\n"
-        f"{port}"
+        f"    IdentityFile {keys}/{SSH_PRIVATE_KEY}\n"
+        f"{line}"
         "    Include ~/.ssh/config /etc/ssh/ssh_config\n"
     )
 
 
-def _sshd(own: Mpi) -> tuple[str, ...]:
-    port = () if own.port is None else ("-p", str(own.port))
-    keys = f"AuthorizedKeysFile={own.ssh_auth_mount_path}/{SSH_AUTHORIZED_KEYS}"
+def sshd_command(keys: str, port: int | None) -> tuple[str, ...]:
+    """sshd for keys mounted at `keys`, on `port` or the image's own."""
+    listen = () if port is None else ("-p", str(port))
+    file = f"AuthorizedKeysFile={keys}/{SSH_AUTHORIZED_KEYS}"
     # A mounted Secret's folder may be written by all, which strict modes forbid.
-    return ("/usr/sbin/sshd", "-De", "-o", "StrictModes=no", "-o", keys, *port)
+    return ("/usr/sbin/sshd", "-De", "-o", "StrictModes=no", "-o", file, *listen)
 
 
 def _open_mpi(slots: int | None) -> dict[str, str]:
@@ -140,10 +189,10 @@ def _open_mpi(slots: int | None) -> dict[str, str]:
         "OMPI_MCA_orte_default_hostfile": _PATH,
         # Without it hosts are told apart by the first part of their names alone.
         "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
-        "OMPI_MCA_plm_rsh_args": _SSH,
+        "OMPI_MCA_plm_rsh_args": SSH_OPTIONS,
         "PRTE_MCA_prte_default_hostfile": _PATH,
         "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
-        "PRTE_MCA_plm_ssh_args": _SSH,
+        "PRTE_MCA_plm_ssh_args": SSH_OPTIONS,
     }
     if slots is not None:
         env |= {
@@ -154,12 +203,12 @@ def _open_mpi(slots: int | None) -> dict[str, str]:
 
 
 def _intel(slots: int | None) -> dict[str, str]:
-    env = {"I_MPI_HYDRA_HOST_FILE": _PATH, "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS": _SSH}
+    env = {"I_MPI_HYDRA_HOST_FILE": _PATH, "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS": SSH_OPTIONS}
     return env if slots is None else env | {"I_MPI_PERHOST": str(slots)}
 
 
 def _mpich(slots: int | None) -> dict[str, str]:  # noqa: ARG001  its hostfile has them
-    return {"HYDRA_HOST_FILE": _PATH, "HYDRA_LAUNCHER_EXTRA_ARGS": _SSH}
+    return {"HYDRA_HOST_FILE": _PATH, "HYDRA_LAUNCHER_EXTRA_ARGS": SSH_OPTIONS}
 
 
 _VARIABLES: Final[Mapping[str, Callable[[int | None], dict[str, str]]]] = {
@@ -167,3 +216,21 @@ _VARIABLES: Final[Mapping[str, Callable[[int | None], dict[str, str]]]] = {
     "Intel": _intel,
     "MPICH": _mpich,
 }
+
+
+FRAMEWORK: Final = Framework(
+    name="mpi",
+    title="MPI",
+    settings=Mpi,
+    roles=Roles(
+        ("launcher", "worker"),
+        single=frozenset({"launcher"}),
+        required=(("launcher",),),
+        ends=("launcher",),
+        after={"launcher": ("worker",)},
+    ),
+    port=PORT,
+    render_env=render_env,
+    render_shared=render_shared,
+    polyaxon={"mpijob": PolyaxonRuntime("experiment", "mpi", same_names("launcher", "worker"))},
+)

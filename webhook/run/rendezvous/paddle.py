@@ -10,19 +10,37 @@ others its IP when it has begun. Ranks are ours (`PADDLE_RANK`), not those of ra
 
 With servers, each server is told that it has one server, and each worker that it has one trainer.
 Up to 3.3.1 the launcher starts at least one of both in every pod nevertheless.
+
+A PaddleJob's Master is a parameter server. Ours leads, and servers have a role of their own.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from webhook.run.gang import Told
+from webhook.run.rendezvous.framework import (
+    Framework,
+    PolyaxonRuntime,
+    ReplicaEnv,
+    Roles,
+    port_field,
+    same_names,
+)
+from webhook.strict import Strict
 
 if TYPE_CHECKING:
     from webhook.run.gang import Gang
 
+PORT: Final = 36543
 
-def tell(gang: Gang, role: str, index: int) -> Told:
+
+class Paddle(Strict):
+    """Paddle's own settings."""
+
+    port: int | None = port_field(PORT, "The master's port.")
+
+
+def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:
     """The leader's address, the number of pods, the run's name, and this pod's rank."""
     rank = gang.rank(role, index)
     env = {
@@ -33,4 +51,20 @@ def tell(gang: Gang, role: str, index: int) -> Told:
     }
     if "server" in gang.counts:
         env["PADDLE_SERVER_NUM" if role == "server" else "PADDLE_TRAINER_NUM"] = "1"
-    return Told(env)
+    return ReplicaEnv(env)
+
+
+FRAMEWORK: Final = Framework(
+    name="paddle",
+    title="Paddle",
+    settings=Paddle,
+    roles=Roles(
+        ("master", "server", "worker"),
+        single=frozenset({"master"}),
+        required=(("master", "worker"),),
+        ends=("master", "worker"),
+    ),
+    port=PORT,
+    render_env=render_env,
+    polyaxon={"paddlejob": PolyaxonRuntime("experiment", "paddle", same_names("master", "worker"))},
+)

@@ -8,21 +8,101 @@ read, and tried, in 2.15.0). A flag is parsed there as a number, so `PET_STANDAL
 empty, it would be a ValueError.
 
 Rank 0 is the master; in a run of workers alone, worker 0. It listens on the port.
+
+An elastic PyTorchJob ends with the first worker that does; a run ends with its master, or with all
+its workers.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from webhook.errors import InvalidRun
-from webhook.run.gang import Shared, Told
-from webhook.run.model.frameworks import PyTorch
+from webhook.run.rendezvous.framework import (
+    Framework,
+    PolyaxonRuntime,
+    ReplicaEnv,
+    Roles,
+    SharedConfig,
+    port_field,
+    same_names,
+)
+from webhook.strict import Problem, Strict, own_error, shown
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from webhook.run.gang import Gang
 
+PORT: Final = 23456
+_MOST_PROCESSES: Final = 1000
+_WORDS: Final = ("auto", "gpu", "cpu")
 
-def tell(gang: Gang, role: str, index: int) -> Told:
+
+class Elastic(Strict):
+    """Between how many nodes an elastic PyTorch run may have."""
+
+    min_replicas: int = Field(ge=1, le=10000, description="As few nodes are enough to go on.")
+    max_restarts: int = Field(
+        default=3, ge=0, le=2**31 - 1, description="How often torchrun begins anew within the pods."
+    )
+
+
+def _processes_per_node(value: object) -> object:
+    if isinstance(value, str) and value in _WORDS:
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _MOST_PROCESSES:
+        return value
+    raise own_error(
+        f"want a whole number from 1 to {_MOST_PROCESSES}, or {', '.join(_WORDS)}: "
+        f"not {shown(value)}"
+    )
+
+
+Processes: TypeAlias = Annotated[
+    int | Literal["auto", "gpu", "cpu"],
+    BeforeValidator(_processes_per_node),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1, "maximum": _MOST_PROCESSES},
+                {"type": "string", "enum": list(_WORDS)},
+            ]
+        }
+    ),
+]
+
+
+class PyTorch(Strict):
+    """PyTorch's own settings."""
+
+    nproc_per_node: Processes | None = Field(
+        default=None,
+        description="Processes in each replica, for torchrun. Default: the GPUs of the main "
+        "container's limits if each replica has as many, else 1.",
+    )
+    elastic: Elastic | None = Field(
+        default=None,
+        description="For torchrun: the run goes on with fewer replicas. The most are those of "
+        "all roles together.",
+    )
+    port: int | None = port_field(PORT, "The master's port.")
+
+
+def find_problems(settings: object, replicas: int) -> Iterator[Problem]:
+    """An elastic run that wants more replicas than it has."""
+    elastic = settings.get("elastic") if isinstance(settings, dict) else None
+    least = elastic.get("minReplicas") if isinstance(elastic, dict) else None
+    if isinstance(least, int) and least > replicas:
+        yield Problem(
+            ("pytorch", "elastic", "minReplicas"),
+            f"{least} is more than all replicas together, which are {replicas}",
+        )
+
+
+def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:
     """The variables of torch.distributed and torchrun.
 
     WORLD_SIZE is replicas x processes per node. Where only torchrun can count the processes
@@ -51,10 +131,10 @@ def tell(gang: Gang, role: str, index: int) -> Told:
             "PET_RDZV_ID": gang.run,
             "PET_MAX_RESTARTS": str(own.elastic.max_restarts),
         }
-    return Told(env)
+    return ReplicaEnv(env)
 
 
-def share(gang: Gang) -> Shared:
+def render_shared(gang: Gang) -> SharedConfig:
     """No files. Raises InvalidRun if an elastic run wants more replicas than it has."""
     elastic = gang.settings(PyTorch).elastic
     if elastic is not None and elastic.min_replicas > gang.size:
@@ -63,7 +143,7 @@ def share(gang: Gang) -> Shared:
             f"{gang.size} replicas: want 1 to {gang.size}, or more replicas"
         )
         raise InvalidRun([problem])
-    return Shared()
+    return SharedConfig()
 
 
 def _processes(gang: Gang) -> int:
@@ -78,3 +158,34 @@ def _devices(gang: Gang) -> int:
     """The GPUs of each replica if all have as many, and any; else 1."""
     seen = {gpus for role in gang.counts for gpus in gang.gpus(role)}
     return seen.pop() or 1 if len(seen) == 1 else 1
+
+
+FRAMEWORK: Final = Framework(
+    name="pytorch",
+    title="PyTorch",
+    settings=PyTorch,
+    roles=Roles(
+        ("master", "worker"),
+        single=frozenset({"master"}),
+        required=(("master", "worker"),),
+        ends=("master", "worker"),
+    ),
+    port=PORT,
+    render_env=render_env,
+    render_shared=render_shared,
+    find_problems=find_problems,
+    rules=(
+        (
+            (
+                "!has(self.pytorch) || !has(self.pytorch.elastic)"
+                " || self.pytorch.elastic.minReplicas <="
+                " (has(self.replicas) ? self.replicas.map(r, self.replicas[r].count).sum() : 1)"
+            ),
+            "is more than all replicas together: lower it, or raise a count",
+            ".pytorch.elastic.minReplicas",
+        ),
+    ),
+    polyaxon={
+        "pytorchjob": PolyaxonRuntime("experiment", "pytorch", same_names("master", "worker"))
+    },
+)

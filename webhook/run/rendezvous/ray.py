@@ -9,15 +9,24 @@ looks at no variable by itself: the head runs `ray start --head --port=$RAY_PORT
 is that of Ray Client, whose server the head starts on port 10001; and `RAY_API_SERVER_ADDRESS` is
 where `ray job submit` finds the head's dashboard (port 8265).
 
-A worker tries for some 20 s to reach the head, then fails: it is made when the head runs
-(`webhook.run.roles`).
+Roles are those of KubeRay, with the driver of Fairlead's contract. A worker tries for some 20 s to
+reach the head, then fails (`NUM_REDIS_GET_RETRIES` in `ray/_private/ray_constants.py`): workers and
+drivers are made when the head runs.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.run.gang import Told
+from webhook.run.rendezvous.framework import (
+    Framework,
+    PolyaxonRuntime,
+    ReplicaEnv,
+    Roles,
+    port_field,
+    same_names,
+)
+from webhook.strict import Strict
 
 if TYPE_CHECKING:
     from webhook.run.gang import Gang
@@ -25,9 +34,16 @@ if TYPE_CHECKING:
 # Ray's own defaults: `ray/scripts/scripts.py` and DEFAULT_DASHBOARD_PORT in `ray_constants.py`.
 CLIENT_PORT: Final = 10001
 DASHBOARD_PORT: Final = 8265
+PORT: Final = 6379
 
 
-def tell(gang: Gang, role: str, index: int) -> Told:  # noqa: ARG001  one of a role is as another
+class Ray(Strict):
+    """Ray's own settings."""
+
+    port: int | None = port_field(PORT, "The head's port.")
+
+
+def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:  # noqa: ARG001  one of a role is as another
     """The head's address and port."""
     head = gang.host("head", 0)
     env = {"RAY_ADDRESS": f"{head}:{gang.port}", "RAY_PORT": str(gang.port)}
@@ -36,4 +52,22 @@ def tell(gang: Gang, role: str, index: int) -> Told:  # noqa: ARG001  one of a r
             "RAY_ADDRESS": f"ray://{head}:{CLIENT_PORT}",
             "RAY_API_SERVER_ADDRESS": f"http://{head}:{DASHBOARD_PORT}",
         }
-    return Told(env)
+    return ReplicaEnv(env)
+
+
+_POLYAXON: Final = PolyaxonRuntime("job", "ray", same_names("head"), groups="workers")
+FRAMEWORK: Final = Framework(
+    name="ray",
+    title="Ray",
+    settings=Ray,
+    roles=Roles(
+        ("head", "worker", "driver"),
+        single=frozenset({"head", "driver"}),
+        required=(("head",),),
+        ends=("driver", "head"),
+        after={"worker": ("head",), "driver": ("head",)},
+    ),
+    port=PORT,
+    render_env=render_env,
+    polyaxon={"rayjob": _POLYAXON, "raycluster": _POLYAXON},
+)

@@ -17,9 +17,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from pydantic import Field
+
 from webhook import names
-from webhook.run.gang import Told
-from webhook.run.model.frameworks import Spark
+from webhook.run.rendezvous.framework import Framework, ReplicaEnv, Roles, port_field
+from webhook.strict import Strict
 
 if TYPE_CHECKING:
     from webhook.run.gang import Gang
@@ -32,7 +34,22 @@ _OWN: Final = frozenset(
 _ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104  a pod's address is its own
 
 
-def tell(gang: Gang, role: str, index: int) -> Told:
+PORT: Final = 7078
+
+
+class Spark(Strict):
+    """Spark's own settings."""
+
+    executors: int | None = Field(
+        default=None,
+        ge=0,
+        le=100000,
+        description="How many executors the driver asks for: spark.executor.instances.",
+    )
+    port: int | None = port_field(PORT, "The driver's port.")
+
+
+def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:
     """The driver's configuration, as options of its JVM."""
     properties = {
         "spark.driver.host": gang.host(role, index),
@@ -50,7 +67,7 @@ def tell(gang: Gang, role: str, index: int) -> Told:
     executors = gang.settings(Spark).executors
     if executors is not None:
         properties["spark.executor.instances"] = str(executors)
-    return Told(
+    return ReplicaEnv(
         {
             "SPARK_SUBMIT_OPTS": " ".join(f"-D{key}={value}" for key, value in properties.items()),
             "SPARK_DRIVER_BIND_ADDRESS": _ANY_ADDRESS,
@@ -63,3 +80,15 @@ def executor_labels(gang: Gang) -> dict[str, str]:
     shared = {key: value for key, value in gang.labels.items() if key not in _OWN}
     own = {names.RUN: gang.run, names.FRAMEWORK: "spark", names.ROLE: "executor"}
     return shared | own
+
+
+FRAMEWORK: Final = Framework(
+    name="spark",
+    title="Spark",
+    settings=Spark,
+    roles=Roles(
+        ("driver",), single=frozenset({"driver"}), required=(("driver",),), ends=("driver",)
+    ),
+    port=PORT,
+    render_env=render_env,
+)

@@ -10,16 +10,30 @@ chief is, and that worker 0 leads where none is), and in Kubeflow's training ope
 
 The evaluator stands beside the cluster that trains: it is listed in its own TF_CONFIG alone. In
 all the others the cluster is the same, byte for byte.
+
+A run of workers alone ends when all of them have; TFJob looks at worker 0 only, unless told
+otherwise.
 """
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from pydantic import Field
 
 from webhook.errors import InvalidRun
-from webhook.run.gang import Shared, Told
-from webhook.run.model.frameworks import TensorFlow
+from webhook.run.rendezvous.framework import (
+    MAX_VARIABLE,
+    Framework,
+    PolyaxonRuntime,
+    ReplicaEnv,
+    Roles,
+    SharedConfig,
+    port_field,
+    same_names,
+)
+from webhook.strict import Strict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,8 +45,7 @@ EVALUATOR: Final = "evaluator"
 LEADERS: Final = frozenset({"master", "chief"})
 # From here on addresses are short, which needs the pod's own search domains to be understood.
 LONG: Final = 64 * 1024
-# Linux takes no argument or variable of 128 KiB (MAX_ARG_STRLEN); a quarter is left to spare.
-LIMIT: Final = 96 * 1024
+PORT: Final = 2222
 
 
 class _Clusters(NamedTuple):
@@ -40,20 +53,31 @@ class _Clusters(NamedTuple):
     evaluator: str
 
 
-def tell(gang: Gang, role: str, index: int) -> Told:
+class TensorFlow(Strict):
+    """TensorFlow's own settings."""
+
+    master_task_type: Literal["chief", "master"] = Field(
+        default="chief",
+        description="What TF_CONFIG calls the first replica's task. tf.distribute knows chief; "
+        "old Estimator code wants master.",
+    )
+    port: int | None = port_field(PORT, "The port of every replica's server in TF_CONFIG.")
+
+
+def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:
     """TF_CONFIG; nothing for a single replica. Raises InvalidRun if it would be too large."""
     if gang.size == 1:
-        return Told()
+        return ReplicaEnv()
     clusters = gang.once(_clusters)
     cluster = clusters.evaluator if role == EVALUATOR else clusters.training
-    return Told({NAME: _text(cluster, task_type(gang, role), index)})
+    return ReplicaEnv({NAME: _text(cluster, task_type(gang, role), index)})
 
 
-def share(gang: Gang) -> Shared:
-    """No files: TF_CONFIG has no such form. Raises InvalidRun as `tell` does."""
+def render_shared(gang: Gang) -> SharedConfig:
+    """No files: TF_CONFIG has no such form. Raises InvalidRun as `render_env` does."""
     if gang.size > 1:
         gang.once(_clusters)
-    return Shared()
+    return SharedConfig()
 
 
 def task_type(gang: Gang, role: str) -> str:
@@ -71,11 +95,11 @@ def _clusters(gang: Gang) -> _Clusters:
     if _largest(gang, clusters) > LONG:
         clusters = _written(gang, gang.short_host)
     size = _largest(gang, clusters)
-    if size > LIMIT:
+    if size > MAX_VARIABLE:
         problem = (
             f"spec.replicas: {NAME} lists all {gang.size} replicas and would have {size} bytes, "
-            f"with addresses as short as {gang.short_host('worker', 0)}; {LIMIT} are the most: "
-            "give the run fewer replicas, or a shorter name"
+            f"with addresses as short as {gang.short_host('worker', 0)}; {MAX_VARIABLE} "
+            "are the most: give the run fewer replicas, or a shorter name"
         )
         raise InvalidRun([problem])
     return clusters
@@ -99,3 +123,25 @@ def _largest(gang: Gang, clusters: _Clusters) -> int:
 
 def _compact(cluster: object) -> str:
     return json.dumps(cluster, separators=(",", ":"))
+
+
+FRAMEWORK: Final = Framework(
+    name="tensorflow",
+    title="TensorFlow",
+    settings=TensorFlow,
+    roles=Roles(
+        ("master", "chief", "worker", "ps", "evaluator"),
+        single=frozenset({"master", "chief", "evaluator"}),
+        required=(("master", "chief", "worker"),),
+        ends=("master", "chief", "worker"),
+        newer={"chief": "master"},
+    ),
+    port=PORT,
+    render_env=render_env,
+    render_shared=render_shared,
+    polyaxon={
+        "tfjob": PolyaxonRuntime(
+            "experiment", "tensorflow", same_names("chief", "worker", "ps", "evaluator")
+        )
+    },
+)

@@ -9,22 +9,40 @@ of its training operator 1.8.1 (`pkg/controller.v1/xgboost`). Tried with XGBoost
 
 `WORKER_ADDRS` and `WORKER_PORT` are there for programs of LightGBM, which make their list of
 machines of them and the master's.
+
+Roles, port and end are those of the training operator. A worker gives up after some seconds
+without the tracker (`dmlc_retry`), which is no failure of the program: its pod is made when the
+master runs.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.run.gang import Told
+from webhook.run.rendezvous.framework import (
+    MAX_VARIABLE,
+    Framework,
+    PolyaxonRuntime,
+    ReplicaEnv,
+    Roles,
+    port_field,
+    same_names,
+)
+from webhook.strict import Strict
 
 if TYPE_CHECKING:
     from webhook.run.gang import Gang
 
-# Linux takes no argument or variable of 128 KiB (MAX_ARG_STRLEN); a quarter is left to spare.
-LIMIT: Final = 96 * 1024
+PORT: Final = 9999
 
 
-def tell(gang: Gang, role: str, index: int) -> Told:
+class XGBoost(Strict):
+    """XGBoost's own settings."""
+
+    port: int | None = port_field(PORT, "The tracker's port, on the master.")
+
+
+def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:
     """The tracker's address, the number of workers (the master is one), and this one's rank."""
     port, size, rank = str(gang.port), str(gang.size), str(gang.rank(role, index))
     env = {
@@ -39,7 +57,7 @@ def tell(gang: Gang, role: str, index: int) -> Told:
     }
     if addresses := gang.once(_worker_addresses):
         env |= {"WORKER_ADDRS": addresses, "WORKER_PORT": port}
-    return Told(env)
+    return ReplicaEnv(env)
 
 
 def _worker_addresses(gang: Gang) -> str:
@@ -47,6 +65,23 @@ def _worker_addresses(gang: Gang) -> str:
     count = gang.counts.get("worker", 0)
     for host in (gang.host, gang.short_host):
         text = ",".join(host("worker", index) for index in range(count))
-        if len(text) <= LIMIT:
+        if len(text) <= MAX_VARIABLE:
             return text
     return ""
+
+
+FRAMEWORK: Final = Framework(
+    name="xgboost",
+    title="XGBoost",
+    settings=XGBoost,
+    roles=Roles(
+        ("master", "worker"),
+        single=frozenset({"master"}),
+        required=(("master",),),
+        ends=("master",),
+        after={"worker": ("master",)},
+    ),
+    port=PORT,
+    render_env=render_env,
+    polyaxon={"xgbjob": PolyaxonRuntime("experiment", "xgboost", same_names("master", "worker"))},
+)

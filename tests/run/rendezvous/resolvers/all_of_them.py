@@ -1,32 +1,13 @@
-"""The resolvers by framework."""
+"""The resolvers by framework: of each the module of its name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 
-from tests.run.rendezvous.resolvers import (
-    dask,
-    jax,
-    mpi,
-    mxnet,
-    paddle,
-    pytorch,
-    ray,
-    spark,
-    tensorflow,
-    xgboost,
-)
 from tests.run.rendezvous.resolvers.view import Env, View
+from webhook.run.rendezvous.table import FRAMEWORKS
 
 RESOLVERS: dict[str, Callable[[Env, Mapping[str, str]], View | None]] = {
-    "tensorflow": tensorflow.resolve,
-    "pytorch": pytorch.resolve,
-    "jax": jax.resolve,
-    "mpi": mpi.resolve,
-    "xgboost": xgboost.resolve,
-    "paddle": paddle.resolve,
-    "mxnet": mxnet.resolve,
-    "dask": dask.resolve,
-    "spark": spark.resolve,
-    "ray": ray.resolve,
+    name: import_module(f"tests.run.rendezvous.resolvers.{name}").resolve for name in FRAMEWORKS
 }

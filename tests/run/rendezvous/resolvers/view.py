@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
-from webhook.run.gang import FILES
+from webhook.run.rendezvous.framework import FILES
 
 Env: TypeAlias = Mapping[str, str]
 

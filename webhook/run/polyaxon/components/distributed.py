@@ -15,10 +15,10 @@ from webhook.run.polyaxon.values import want_mapping, want_text, want_whole
 
 if TYPE_CHECKING:
     from webhook.run.polyaxon.components.pod import Given
-    from webhook.run.polyaxon.components.runtimes import Runtime
     from webhook.run.polyaxon.draft import Draft
     from webhook.run.polyaxon.item import Item
     from webhook.run.polyaxon.notes import Notes
+    from webhook.run.rendezvous.framework import PolyaxonRuntime
 
 _GANG: Final = (
     "Fairlead does not schedule pods as a gang; a scheduler that does is named under "
@@ -69,7 +69,7 @@ class _Role:
         )
 
 
-def distributed(section: Section, runtime: Runtime, shared: Given) -> dict[str, Draft]:
+def distributed(section: Section, runtime: PolyaxonRuntime, shared: Given) -> dict[str, Draft]:
     """The spec's part of a distributed runtime. The section is not closed."""
     notes = section.notes
     section.leave(_LEFT_OUT)
@@ -91,7 +91,7 @@ def distributed(section: Section, runtime: Runtime, shared: Given) -> dict[str, 
     }
 
 
-def _roles(section: Section, runtime: Runtime, shared: Given) -> dict[str, _Role]:
+def _roles(section: Section, runtime: PolyaxonRuntime, shared: Given) -> dict[str, _Role]:
     notes = section.notes
     roles: dict[str, _Role] = {}
     for name, field in runtime.roles.items():
@@ -119,7 +119,9 @@ def _roles(section: Section, runtime: Runtime, shared: Given) -> dict[str, _Role
     return roles
 
 
-def _role(item: Item, name: str, runtime: Runtime, shared: Given, notes: Notes) -> _Role | None:
+def _role(
+    item: Item, name: str, runtime: PolyaxonRuntime, shared: Given, notes: Notes
+) -> _Role | None:
     """The replicas of one role; None if there are to be none of them."""
     section = Section(item, notes, camel=True)
     made = pod(section, shared)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.placement.schema.base import guess, shown
 from webhook.run.polyaxon.components import params, shortcuts
 from webhook.run.polyaxon.components.distributed import distributed
 from webhook.run.polyaxon.components.pod import Given
@@ -15,14 +14,15 @@ from webhook.run.polyaxon.made import Made
 from webhook.run.polyaxon.section import Section
 from webhook.run.polyaxon.templates import bound
 from webhook.run.polyaxon.values import want_flag
+from webhook.strict import guess, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.run.polyaxon.asked import Wanted
-    from webhook.run.polyaxon.components.runtimes import Runtime
     from webhook.run.polyaxon.item import Item
     from webhook.run.polyaxon.notes import Notes
+    from webhook.run.rendezvous.framework import PolyaxonRuntime
 
 _ORDER: Final = "a Run waits for no other; create it when the others are done"
 _LEFT_OUT: Final = {
@@ -89,7 +89,7 @@ def made(document: Item, wanted: Wanted, overrides: Mapping[str, Item], notes: N
     return result
 
 
-def _runtime(run: Item, notes: Notes) -> Runtime | None:
+def _runtime(run: Item, notes: Notes) -> PolyaxonRuntime | None:
     kind = run.entries.get("kind")
     if kind is None or kind.value is None:
         notes.error(run, f"is required: one of {', '.join(RUNTIMES)}", below=("kind",))

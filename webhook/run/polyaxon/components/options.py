@@ -9,10 +9,10 @@ from webhook.run.polyaxon.section import Section
 from webhook.run.polyaxon.values import want_whole
 
 if TYPE_CHECKING:
-    from webhook.run.polyaxon.components.runtimes import Runtime
     from webhook.run.polyaxon.draft import Draft
     from webhook.run.polyaxon.item import Item
     from webhook.run.polyaxon.notes import Notes
+    from webhook.run.rendezvous.framework import PolyaxonRuntime
 
 _MOST: Final = "the most replicas are those of all roles together"
 _RENDEZVOUS: Final = "replicas meet by c10d at the master; Fairlead tells them where"
@@ -31,7 +31,7 @@ _LEFT_OUT: Final = {
 _WORDS: Final = ("auto", "gpu", "cpu")
 
 
-def options(section: Section, runtime: Runtime) -> dict[str, Draft]:
+def options(section: Section, runtime: PolyaxonRuntime) -> dict[str, Draft]:
     """Fields of the Run's `pytorch` or `mpi`; other frameworks' runtimes have none."""
     if runtime.framework == "mpi":
         return given(slotsPerWorker=_whole(section.given("slots_per_worker"), section.notes, 1))

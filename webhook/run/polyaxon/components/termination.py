@@ -15,10 +15,10 @@ from webhook.run.polyaxon.section import Section
 from webhook.run.polyaxon.values import want_one_of, want_whole
 
 if TYPE_CHECKING:
-    from webhook.run.polyaxon.components.runtimes import Runtime
     from webhook.run.polyaxon.draft import Draft
     from webhook.run.polyaxon.item import Item
     from webhook.run.polyaxon.notes import Notes
+    from webhook.run.rendezvous.framework import PolyaxonRuntime
 
 _IDLE: Final = "whether a service is idle Fairlead does not know; set termination.timeout"
 _POLICY: Final = (
@@ -35,7 +35,7 @@ _CLEAN: Final = ("All", "Running", "None")
 
 
 def termination(
-    item: Item | None, clean: Item | None, runtime: Runtime, run: Item, notes: Notes
+    item: Item | None, clean: Item | None, runtime: PolyaxonRuntime, run: Item, notes: Notes
 ) -> dict[str, Draft]:
     """Fields of a Run's spec. `clean` is the cleanPodPolicy of the runtime, which is in `run`."""
     serving = runtime.kind == "service"

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from webhook.placement.schema.base import guess, shown
 from webhook.run.polyaxon.item import Item
+from webhook.strict import guess, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

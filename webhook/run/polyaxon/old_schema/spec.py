@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhook import names
 from webhook.run.model import DEFAULT_ROLE
 from webhook.run.polyaxon import shared_memory
 from webhook.run.polyaxon.draft import given
@@ -13,7 +12,7 @@ from webhook.run.polyaxon.old_schema.command import SHELL, script
 from webhook.run.polyaxon.old_schema.frameworks import Framework, backend_of, distributed
 from webhook.run.polyaxon.old_schema.serving import served
 from webhook.run.polyaxon.pod_order import ordered
-from webhook.run.roles import ROLES
+from webhook.run.rendezvous.table import FRAMEWORKS, ROLES
 
 if TYPE_CHECKING:
     from webhook.run.polyaxon.draft import Draft
@@ -87,7 +86,7 @@ def _single(parts: Parts, text: Draft, notes: Notes) -> dict[str, Draft]:
     if framework is None:
         return body
     name = framework.written
-    if name in names.FRAMEWORKS and DEFAULT_ROLE in ROLES[name].known:
+    if name in FRAMEWORKS and DEFAULT_ROLE in ROLES[name].known:
         return {"framework": framework, **body}
     notes.warning(framework, _ALONE)
     return body

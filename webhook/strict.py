@@ -2,19 +2,27 @@
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     GetJsonSchemaHandler,
+    GetPydanticSchema,
     ModelWrapValidatorHandler,
     ValidationError,
     model_validator,
 )
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, ErrorDetails, InitErrorDetails, PydanticCustomError
+from pydantic_core import (
+    CoreSchema,
+    ErrorDetails,
+    InitErrorDetails,
+    PydanticCustomError,
+    core_schema,
+)
 
 T = TypeVar("T")
 
@@ -68,6 +76,16 @@ def guess(word: str, known: tuple[str, ...]) -> str:
         folded = {name.lower().replace("_", ""): name for name in known}
         near = [name for name in [folded.get(word.lower().replace("_", ""))] if name]
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def words_of(words: type[StrEnum]) -> GetPydanticSchema:
+    """A field that documents write as one of the enumeration's words; the model has the member."""
+    written = core_schema.no_info_after_validator_function(
+        words,
+        core_schema.literal_schema([each.value for each in words]),
+        serialization=core_schema.to_string_ser_schema(when_used="always"),
+    )
+    return GetPydanticSchema(lambda _source, _handler: written)
 
 
 class Strict(BaseModel):

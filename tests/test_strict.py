@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.placement.schema.base import Strict, guess, own_error, shown
+from webhook.strict import Strict, guess, own_error, shown
 
 
 @pytest.mark.parametrize(

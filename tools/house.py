@@ -1,0 +1,131 @@
+"""Measure the code: its modules and functions, and who imports what.
+
+    python -m tools.house webhook             # one line for each figure
+    python -m tools.house webhook --against OTHER_CHECKOUT
+
+`imported by one` are modules that exactly one other module of the package imports. A line is a line
+of the file, blank and comment lines included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import statistics
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+# Modules with fewer lines are small.
+SMALL: Final = 80
+_P90: Final = 0.9
+
+
+class Module(NamedTuple):
+    """One module: its dotted name, its lines, those of each function, and what it imports."""
+
+    name: str
+    lines: int
+    functions: Sequence[int]
+    import_lines: int
+    imports: frozenset[str]
+
+
+def main() -> None:
+    """Print the figures of a package, beside those of another checkout if one is given."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.house",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("package", type=Path, help="the package's folder")
+    parser.add_argument("--against", type=Path, help="another checkout, which is shown first")
+    arguments = parser.parse_args()
+    package: Path = arguments.package
+    roots = [*([arguments.against] if arguments.against else ()), Path()]
+    for root in roots:
+        if not (root / package).is_dir():
+            sys.exit(f"{root / package} is no folder")
+    columns = [figures(root, package) for root in roots]
+    for name in columns[0]:
+        sys.stdout.write(f"{name:36}" + "".join(f"{each[name]:>10}" for each in columns) + "\n")
+
+
+def figures(root: Path, package: Path) -> dict[str, str]:
+    """Each figure by its name."""
+    modules = [_module(root, path) for path in sorted((root / package).rglob("*.py"))]
+    names = {each.name for each in modules}
+    importers: dict[str, set[str]] = defaultdict(set)
+    for each in modules:
+        for imported in _targets(each.imports, names) - {each.name}:
+            importers[imported].add(each.name)
+    sizes = [each.lines for each in modules]
+    functions = [lines for each in modules for lines in each.functions]
+    single = [each for each in modules if len(importers[each.name]) == 1]
+    total = sum(sizes)
+    return {
+        "modules": f"{len(modules):,}",
+        "lines": f"{total:,}",
+        "lines of a module, median": f"{statistics.median(sizes):.0f}",
+        "lines of a module, 90th percentile": f"{_p90(sizes)}",
+        "functions": f"{len(functions):,}",
+        "lines of a function, median": f"{statistics.median(functions):.0f}",
+        "lines of a function, 90th percentile": f"{_p90(functions)}",
+        "modules imported by one": f"{len(single):,}",
+        f"of these, under {SMALL} lines": f"{sum(each.lines < SMALL for each in single):,}",
+        "share of lines that import": f"{sum(each.import_lines for each in modules) / total:.1%}",
+    }
+
+
+def _p90(values: Sequence[int]) -> int:
+    return sorted(values)[int(_P90 * (len(values) - 1))]
+
+
+def _module(root: Path, path: Path) -> Module:
+    text = path.read_text()
+    tree = ast.parse(text)
+    parts = path.relative_to(root).with_suffix("").parts
+    name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    found = [each for each in ast.walk(tree) if isinstance(each, ast.Import | ast.ImportFrom)]
+    return Module(
+        name,
+        len(text.splitlines()),
+        [_height(each) for each in ast.walk(tree) if isinstance(each, _FUNCTION)],
+        sum(_height(each) for each in found),
+        frozenset(name for each in found for name in _imported(each)),
+    )
+
+
+_FUNCTION: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def _height(node: ast.stmt) -> int:
+    return (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    """Dotted names; of `from a import b` both a.b, which may be a module, and a."""
+    if isinstance(node, ast.Import):
+        yield from (each.name for each in node.names)
+    elif node.module:
+        yield from (f"{node.module}.{each.name}" for each in node.names)
+
+
+def _targets(imports: frozenset[str], modules: set[str]) -> set[str]:
+    """The modules of the package that are imported."""
+    found = set()
+    for each in imports:
+        holder = each.rpartition(".")[0]
+        if each in modules:
+            found.add(each)
+        elif holder in modules:
+            found.add(holder)
+    return found
+
+
+if __name__ == "__main__":
+    main()
