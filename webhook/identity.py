@@ -12,6 +12,7 @@ stop its creation. `misread` tells the author of it.
 from __future__ import annotations
 
 from difflib import get_close_matches
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook import names
@@ -135,11 +136,15 @@ def misread(labels: Mapping[str, str], annotations: Mapping[str, str]) -> tuple[
     Those are our refining labels whose values count as unsaid, and keys with our prefix that nobody
     reads. Each text is under 160 characters, and there are at most ten.
     """
+    # Not one more is looked for: an author decides how many keys there are.
+    return tuple(islice(_misread(labels, annotations), _MOST_MISREAD))
+
+
+def _misread(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Iterator[str]:
     refining = (
         *((clause.key.name, clause) for clause in (*_OURS.kind, *_OURS.framework, *_OURS.role)),
         (names.REPLICA_INDEX, None),
     )
-    warnings = []
     for key, clause in refining:
         value = labels.get(key)
         if value is None:
@@ -147,10 +152,9 @@ def misread(labels: Mapping[str, str], annotations: Mapping[str, str]) -> tuple[
         read = parse_index(value) if clause is None else _tell((clause,), labels, {})
         if read is None:
             what = key.removeprefix(names.PREFIX)
-            warnings.append(f"label {key}: {value[:40]!r} is no {what}; it counts as not said")
-    warnings += _unread("label", labels, _LABELS, _ANNOTATIONS)
-    warnings += _unread("annotation", annotations, _ANNOTATIONS, _LABELS)
-    return tuple(warnings[:_MOST_MISREAD])
+            yield f"label {key}: {value[:40]!r} is no {what}; it counts as not said"
+    yield from _unread("label", labels, _LABELS, _ANNOTATIONS)
+    yield from _unread("annotation", annotations, _ANNOTATIONS, _LABELS)
 
 
 def _unread(
@@ -164,7 +168,12 @@ def _unread(
             yield f"{what} {key} is not read; it is {other}"
             continue
         words = {each.removeprefix(names.PREFIX): each for each in known}
-        near = get_close_matches(key.removeprefix(names.PREFIX), words, n=1)
+        # A long key is near to none of ours, and to compare it takes quadratic time.
+        near = (
+            get_close_matches(key.removeprefix(names.PREFIX), words, n=1)
+            if len(key) <= _LONGEST_KEY
+            else []
+        )
         cure = f"did you mean {words[near[0]]}?" if near else "remove it"
         yield f"{what} {key[:_LONGEST_KEY]} is none that Fairlead reads; {cure}"
 

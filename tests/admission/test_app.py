@@ -177,6 +177,15 @@ def test_a_pod_that_cannot_have_been_sent_means_that_the_namespace_changed() -> 
     answer = Webhook(policy_set(SPOT), namespaces=Known(old, now={})).post(plain)
     assert (answer.status, answer.headers["retry-after"]) == (503, "1")
 
+    class Shared(Known):
+        """An answer that another pod got before the mark, and the next one."""
+
+        async def live(self, name: str, *, anew: bool = False) -> Mapping[str, str]:
+            return (marked if anew else old)[name]
+
+    for known in (old, {}):
+        assert Webhook(policy_set(SPOT), namespaces=Shared(known)).post(plain).patch
+
 
 @pytest.mark.parametrize("missing", ["policies", "namespace", "priority class"])
 def test_what_is_not_known_is_never_guessed(missing: str) -> None:
@@ -541,10 +550,10 @@ def test_a_review_that_waits_is_not_held_read() -> None:
     held: list[int] = []
 
     class Asking(Asked):
-        async def live(self, name: str) -> Mapping[str, str]:
+        async def live(self, name: str, *, anew: bool = False) -> Mapping[str, str]:
             gc.collect()
             held.append(sum(isinstance(each, PodRequest) for each in gc.get_objects()))
-            return await super().live(name)
+            return await super().live(name, anew=anew)
 
     answer = Webhook(policy_set(SPOT), namespaces=Asking({"ml-team": {}})).post(review())
     assert answer.response["allowed"] is True

@@ -27,8 +27,11 @@ class NamespaceLabels(Protocol):
     async def labels(self, name: str) -> Mapping[str, str]:
         """The labels, asked for if need be. Raises NotSynced if they cannot be known."""
 
-    async def live(self, name: str) -> Mapping[str, str]:
-        """The labels, asked for again whatever is known. Raises NotSynced as well."""
+    async def live(self, name: str, *, anew: bool = False) -> Mapping[str, str]:
+        """The labels, asked for again whatever is known. Raises NotSynced as well.
+
+        `anew`: no answer serves that others asked for earlier.
+        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,11 +117,14 @@ class Handler:
             uid, namespace = request.uid, request.namespace
             labels = self._grounds.namespaces.peek(namespace)
             seen = None if labels is None else see(self._arrival(request, labels))
-            if seen is None:
-                # The namespace is not known, or has changed: the API server sends pods of runs
-                # alone. A review that was read takes many times its bytes, and many may wait.
+            # The namespace is not known, or has changed: the API server sends pods of runs alone.
+            # So an answer that has no mark is asked for anew: it may be older than the mark.
+            for anew in (True,) if labels is not None else (False, True):
+                if seen is not None:
+                    break
+                # A review that was read takes many times its bytes, and many may wait.
                 del request
-                labels = await self._grounds.namespaces.live(namespace)
+                labels = await self._grounds.namespaces.live(namespace, anew=anew)
                 request = review.parse(body)
                 seen = see(self._arrival(request, labels))
             return self._decide(request, seen, began)

@@ -33,7 +33,7 @@ class ClusterFile:
             raise NotSynced(f"namespace {name}: {self.path} does not have it; add it there")
         return found
 
-    async def live(self, name: str) -> Mapping[str, str]:
+    async def live(self, name: str, *, anew: bool = False) -> Mapping[str, str]:  # noqa: ARG002
         """As `labels`: a file has nothing newer."""
         return await self.labels(name)
 
