@@ -23,8 +23,8 @@ from webhook.cli.offline import (
     namespaces_among,
     read_nodes,
     read_policies,
-    unknown_namespaces,
 )
+from webhook.cli.unknown_labels import unknown_labels
 from webhook.cli.where import CLUSTER, paths_of
 from webhook.errors import ClusterError, FairleadError, InvalidPod, InvalidRun, UnreadableInput
 from webhook.placement import nodes as nodes_of
@@ -62,7 +62,9 @@ async def ask(client: Client, question: Question) -> Answers:
     used = [each.namespace for each in objects]
     reader = await _Reader.of(client, discovery, policies, used, nodes)
     found = [await reader.answer(each) for each in objects]
-    unknown = unknown_namespaces(policies, used, reader.namespaces, "a right to get namespaces")
+    unknown = unknown_labels(
+        policies, _templates_of(found), reader.namespaces, "a right to get namespaces"
+    )
     if not question.policies:
         stamped = {pod.stamp.set_hash for pod in _pods(found) if pod.stamp}
         reader.notes += await not_served(client, policies, stamped)
@@ -81,6 +83,17 @@ async def ask(client: Client, question: Question) -> Answers:
 def _pods(found: Sequence[LivePod | LiveWorkload]) -> Iterator[LivePod]:
     for each in found:
         yield from [each] if isinstance(each, LivePod) else each.pods
+
+
+def _templates_of(
+    found: Sequence[LivePod | LiveWorkload],
+) -> Iterator[tuple[str, PodTemplate]]:
+    """Every template that was decided on, with its namespace."""
+    for each in found:
+        if isinstance(each, LivePod):
+            yield each.pod.namespace, each.today.template
+        else:
+            yield from ((each.source.namespace, template) for template in each.templates)
 
 
 async def policy_set(client: Client, where: Sequence[Where]) -> PolicySet:
