@@ -89,7 +89,7 @@ def read_files(chosen: Chosen) -> tuple[Offline, Sequence[Node] | None]:
     if not cluster.default_priority_class:
         cluster = replace(cluster, default_priority_class=told.default_priority_class)
     namespaces = merged(told.namespaces, offline.namespaces)
-    return replace(offline, namespaces=namespaces, cluster=cluster), known
+    return replace(offline, namespaces=namespaces, cluster=cluster, nodes=known), known
 
 
 async def _told(chosen: Chosen) -> _Told:

@@ -40,7 +40,8 @@ class Offline:
 
     `templates` are those of the objects, in order. `namespace` is for objects that give none. `now`
     is when their pods would come: exceptions end. `problems` are lines about files and objects that
-    could not be read, `unread` about kinds whose pods nobody knows: both are left out.
+    could not be read, `unread` about kinds whose pods nobody knows: both are left out. `nodes` are
+    None if they are not known.
     """
 
     policies: PolicySet
@@ -52,6 +53,7 @@ class Offline:
     now: datetime
     problems: Sequence[str] = ()
     unread: Sequence[str] = ()
+    nodes: Sequence[Node] | None = None
 
     def namespace_of(self, template: PodTemplate) -> str:
         """The namespace of the template's pods."""

@@ -42,4 +42,5 @@ def anew(answers: Answers, *, whole: bool) -> Offline:
         answers.cluster,
         first,
         answers.now,
+        nodes=answers.nodes,
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from webhook.admission.arrival import Cluster
 from webhook.cli.cluster_surroundings import read_default_class
-from webhook.cli.decisions import decisions, misshapen
+from webhook.cli.decisions import decisions, misshapen, unjudged
 from webhook.cli.live.drawn import templates_of
 from webhook.cli.live.finding import find
 from webhook.cli.live.judged import Judge, LivePod
@@ -35,6 +35,7 @@ from webhook.workloads.unread import unread
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator, Mapping, Sequence
 
+    from webhook.cli.decisions import Replicas
     from webhook.cli.live.question import Question
     from webhook.cli.live.unstamped import Why
     from webhook.cli.where import Where
@@ -76,13 +77,18 @@ async def ask(client: Client, question: Question) -> Answers:
         nodes,
         found,
         await reader.unstamped(found),
-        [*reader.notes, *unknown],
+        [*reader.notes, *unknown, *unjudged(_of_templates(found), nodes)],
     )
 
 
 def _pods(found: Sequence[LivePod | LiveWorkload]) -> Iterator[LivePod]:
     for each in found:
         yield from [each] if isinstance(each, LivePod) else each.pods
+
+
+def _of_templates(found: Sequence[LivePod | LiveWorkload]) -> Iterator[Replicas]:
+    for each in found:
+        yield from () if isinstance(each, LivePod) else each.replicas
 
 
 def _templates_of(
@@ -123,10 +129,17 @@ async def node_list(client: Client, where: Where | None) -> Sequence[Node] | Non
 class _Reader:
     """Reads objects of one cluster, and judges them; what may not be read is noted."""
 
-    def __init__(self, client: Client, discovery: Discovery, policies: PolicySet) -> None:
+    def __init__(
+        self,
+        client: Client,
+        discovery: Discovery,
+        policies: PolicySet,
+        nodes: Sequence[Node] | None,
+    ) -> None:
         self._client = client
         self._discovery = discovery
         self._policies = policies
+        self._nodes = nodes
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.cluster = Cluster()
         self.notes: list[str] = []
@@ -142,7 +155,7 @@ class _Reader:
         nodes: Sequence[Node] | None,
     ) -> _Reader:
         """One that knows these namespaces, the default PriorityClass, and the nodes if given."""
-        reader = cls(client, discovery, policies)
+        reader = cls(client, discovery, policies, nodes)
         for name in dict.fromkeys(namespaces):
             reading = client.get(f"/api/v1/namespaces/{name}")
             if value := await reader._allowed(reading, "namespaces"):
@@ -177,6 +190,7 @@ class _Reader:
             self.cluster,
             source.namespace,
             self.now,
+            nodes=self._nodes,
         )
         live = await pods_of(self._client, self._discovery, source)
         return LiveWorkload(
