@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cli.files import POD, POLICIES, REJECTED, TF_JOB, WEB, Files
+from tests.cli.files import NODES, POD, POLICIES, REJECTED, TF_JOB, WEB, Files
 from tests.policy_tests.writing import CLASS, policy
 from tests.wording import Wording, line_with, mentions
 from webhook import names
@@ -55,6 +55,28 @@ def explained(files: Files, objects: str, *policies: str) -> dict[str, Any]:
     result = files.on(objects, "-o", "json", "--nodes", nodes, policies=policies)
     first: dict[str, Any] = json.loads(result.stdout)["pods"][0]
     return first
+
+
+def test_a_daemon_sets_pods_are_judged_by_their_nodes(files: Files, wording: Wording) -> None:
+    """Those for nodes that do not meet a requirement are rejected; without nodes that is said."""
+    strict = policy("strict", "requirements: {nodeSelector: {pool: spot}}")
+    agents = DAEMONS.replace("spec: {containers", "spec: {tolerations: [{operator: Exists}], c")
+    agents = agents.replace("c: [{name", "containers: [{name")
+    options = ("--nodes", files.folder / "nodes.yaml", "-o", "json")
+    result = files.on(agents, *options, policies=[strict])
+    assert result.exit_code == 1
+    placed, rejected = json.loads(result.stdout)["pods"]
+    assert (placed["result"], rejected["result"]) == ("placed", "rejected")
+    mentions(rejected["pods"], "steady-1")
+    mentions(rejected["reason"], "strict", "nodeSelector[pool]", "steady-1")
+    wording(f"{rejected['pods']}: {rejected['reason']}")
+    (files.folder / "nodes.yaml").write_text(NODES.replace("pool: spot", "pool: other"))
+    (rejected,) = json.loads(files.on(agents, *options, policies=[strict]).stdout)["pods"]
+    assert rejected["result"] == "rejected"
+    unknown = files.on(agents, "--fail-on", "unknown", policies=[strict])
+    assert unknown.exit_code == 1
+    mentions(unknown.stderr, "DaemonSet/agent", "--nodes")
+    wording(unknown.stderr.splitlines()[-1])
 
 
 def test_what_objects_are_called_steers_no_terminal(files: Files) -> None:

@@ -70,7 +70,7 @@ def read_files(chosen: Chosen) -> tuple[Offline, Sequence[Node] | None]:
     With its policies it also tells what no file does: the labels of namespaces, and the default
     PriorityClass. Raises FairleadError and UsageError.
     """
-    from webhook.cli.offline import read_nodes, read_offline
+    from webhook.cli.offline import merged, read_nodes, read_offline
     from webhook.placement.nodes import by_name
 
     told = _Told(None, None, {}, "")
@@ -88,8 +88,8 @@ def read_files(chosen: Chosen) -> tuple[Offline, Sequence[Node] | None]:
     cluster = replace(offline.cluster, node=by_name(known))
     if not cluster.default_priority_class:
         cluster = replace(cluster, default_priority_class=told.default_priority_class)
-    namespaces = {**told.namespaces, **offline.namespaces}
-    return replace(offline, namespaces=namespaces, cluster=cluster), known
+    namespaces = merged(told.namespaces, offline.namespaces)
+    return replace(offline, namespaces=namespaces, cluster=cluster, nodes=known), known
 
 
 async def _told(chosen: Chosen) -> _Told:

@@ -143,7 +143,7 @@ def _files(chosen: Chosen, focus: Focus, output: str) -> bool:
     """Print what is found of files; whether every pod would be admitted."""
     from webhook.cli import explain_json, explain_text
     from webhook.cli.chosen import read_files
-    from webhook.cli.decisions import readable
+    from webhook.cli.decisions import readable, unjudged
     from webhook.cli.fail_on import fails
     from webhook.cli.live.focus import check_policy
     from webhook.cli.live.text import focused
@@ -151,7 +151,7 @@ def _files(chosen: Chosen, focus: Focus, output: str) -> bool:
     offline, nodes = read_files(chosen)
     check_policy(focus, offline.policies, ())
     decided, problems = readable(offline)
-    unknown = offline.not_known()
+    unknown = [*offline.not_known(), *unjudged(decided, nodes)]
     noting.tell(unknown)
     if output == "json":
         found = explain_json.document(decided, offline.policies, nodes, focus)

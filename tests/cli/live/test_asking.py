@@ -15,6 +15,7 @@ from tests.kube.fake_api import Answer, Request, client_of, fake_api
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.cli.live import text
+from webhook.cli.live.anew import anew
 from webhook.cli.live.asking import ask
 from webhook.cli.live.finding import NoSuchObject
 from webhook.cli.live.focus import Focus
@@ -205,6 +206,12 @@ def test_a_pod_of_no_run_needs_no_cure(tmp_path: Path, wording: Wording) -> None
     mentions(said.partition(" cure ")[2], "fairlead.dev/run: NAME", "metadata.labels")
     assert "delete" not in said
     wording(said.partition(" no stamp ")[2])
+
+
+def test_what_is_decided_on_anew_comes_at_that_time(tmp_path: Path) -> None:
+    """Without a time no exception would hold."""
+    answers = asked(tmp_path, "pod", "solo")
+    assert anew(answers, whole=False).now == answers.now
 
 
 def test_a_workloads_pods_are_found_by_their_owner(tmp_path: Path) -> None:

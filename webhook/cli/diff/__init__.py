@@ -171,14 +171,18 @@ def _answer(question: Question) -> Outcome:
 
 def _notes(gathered: Gathered) -> None:
     """Say on stderr what is not known, or left out."""
-    from webhook.cli.offline import unknown_namespaces
+    from webhook.cli.diff.gathered import Template
+    from webhook.cli.unknown_labels import unknown_labels
 
-    used = [each.namespace for each in gathered.pods.makers]
+    used = [
+        (each.namespace, each.template if isinstance(each, Template) else None)
+        for each in gathered.pods.makers
+    ]
     known = gathered.facts.namespaces
     unknown = [
         line
         for policies in (gathered.old, gathered.new)
-        for line in unknown_namespaces(policies, used, known, "--namespaces, or with --pods")
+        for line in unknown_labels(policies, used, known, "--namespaces, or with --pods")
     ]
     noting.tell(dict.fromkeys((*gathered.pods.notes, *unknown)))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from webhook.admission.arrival import Cluster
 from webhook.cli.cluster_surroundings import read_default_class
-from webhook.cli.decisions import decisions, misshapen
+from webhook.cli.decisions import decisions, misshapen, unjudged
 from webhook.cli.live.drawn import templates_of
 from webhook.cli.live.finding import find
 from webhook.cli.live.judged import Judge, LivePod
@@ -23,8 +23,8 @@ from webhook.cli.offline import (
     namespaces_among,
     read_nodes,
     read_policies,
-    unknown_namespaces,
 )
+from webhook.cli.unknown_labels import unknown_labels
 from webhook.cli.where import CLUSTER, paths_of
 from webhook.errors import ClusterError, FairleadError, InvalidPod, InvalidRun, UnreadableInput
 from webhook.placement import nodes as nodes_of
@@ -35,6 +35,7 @@ from webhook.workloads.unread import unread
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator, Mapping, Sequence
 
+    from webhook.cli.decisions import Replicas
     from webhook.cli.live.question import Question
     from webhook.cli.live.unstamped import Why
     from webhook.cli.where import Where
@@ -62,7 +63,9 @@ async def ask(client: Client, question: Question) -> Answers:
     used = [each.namespace for each in objects]
     reader = await _Reader.of(client, discovery, policies, used, nodes)
     found = [await reader.answer(each) for each in objects]
-    unknown = unknown_namespaces(policies, used, reader.namespaces, "a right to get namespaces")
+    unknown = unknown_labels(
+        policies, _templates_of(found), reader.namespaces, "a right to get namespaces"
+    )
     if not question.policies:
         stamped = {pod.stamp.set_hash for pod in _pods(found) if pod.stamp}
         reader.notes += await not_served(client, policies, stamped)
@@ -74,13 +77,29 @@ async def ask(client: Client, question: Question) -> Answers:
         nodes,
         found,
         await reader.unstamped(found),
-        [*reader.notes, *unknown],
+        [*reader.notes, *unknown, *unjudged(_of_templates(found), nodes)],
     )
 
 
 def _pods(found: Sequence[LivePod | LiveWorkload]) -> Iterator[LivePod]:
     for each in found:
         yield from [each] if isinstance(each, LivePod) else each.pods
+
+
+def _of_templates(found: Sequence[LivePod | LiveWorkload]) -> Iterator[Replicas]:
+    for each in found:
+        yield from () if isinstance(each, LivePod) else each.replicas
+
+
+def _templates_of(
+    found: Sequence[LivePod | LiveWorkload],
+) -> Iterator[tuple[str, PodTemplate]]:
+    """Every template that was decided on, with its namespace."""
+    for each in found:
+        if isinstance(each, LivePod):
+            yield each.pod.namespace, each.today.template
+        else:
+            yield from ((each.source.namespace, template) for template in each.templates)
 
 
 async def policy_set(client: Client, where: Sequence[Where]) -> PolicySet:
@@ -110,10 +129,17 @@ async def node_list(client: Client, where: Where | None) -> Sequence[Node] | Non
 class _Reader:
     """Reads objects of one cluster, and judges them; what may not be read is noted."""
 
-    def __init__(self, client: Client, discovery: Discovery, policies: PolicySet) -> None:
+    def __init__(
+        self,
+        client: Client,
+        discovery: Discovery,
+        policies: PolicySet,
+        nodes: Sequence[Node] | None,
+    ) -> None:
         self._client = client
         self._discovery = discovery
         self._policies = policies
+        self._nodes = nodes
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.cluster = Cluster()
         self.notes: list[str] = []
@@ -129,7 +155,7 @@ class _Reader:
         nodes: Sequence[Node] | None,
     ) -> _Reader:
         """One that knows these namespaces, the default PriorityClass, and the nodes if given."""
-        reader = cls(client, discovery, policies)
+        reader = cls(client, discovery, policies, nodes)
         for name in dict.fromkeys(namespaces):
             reading = client.get(f"/api/v1/namespaces/{name}")
             if value := await reader._allowed(reading, "namespaces"):
@@ -164,6 +190,7 @@ class _Reader:
             self.cluster,
             source.namespace,
             self.now,
+            nodes=self._nodes,
         )
         live = await pods_of(self._client, self._discovery, source)
         return LiveWorkload(
