@@ -9,26 +9,24 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from webhook import names
 from webhook.interception import EXCLUDED_NAMESPACES
 from webhook.placement import label_values
 from webhook.placement.nodes import written
-from webhook.placement.schema.syntax import MAX_NAME
 from webhook.policy.conditions import is_glob
 from webhook.policy.selectors import compile_selector
 from webhook.replicas import parse_index
 from webhook.run.rendezvous.table import FRAMEWORKS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.placement.schema import LabelSelector
     from webhook.placement.shapes import Requirement
     from webhook.policy.match_model import Match
 
-_State: TypeAlias = tuple[int, int, str]
 # Of these a pod has one value, or none; with the label of ours that goes before any other word.
 _SINGLE: Final = {
     "kinds": names.KIND,
@@ -42,6 +40,8 @@ _KNOWN: Final = {"kinds": names.KINDS, "frameworks": tuple(FRAMEWORKS), "roles":
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 # Blocks of which each value is looked at by itself.
 _MOST_ATOMS: Final = 100
+# Globs that are held against each other for one answer; each takes some half a µs.
+_MOST_PAIRS: Final = 2_000
 
 
 class Reach:
@@ -117,9 +117,10 @@ class Reach:
             return True
         if other._spaces is None:
             return False
-        return all(
-            each in self._namespaces or any(includes(wide, each) for wide in self._namespaces)
-            for each in other._spaces
+        others = other._spaces - self._namespaces
+        wider = [each for each in self._namespaces if is_glob(each)]
+        return len(wider) * len(others) <= _MOST_PAIRS and all(
+            any(includes(wide, each) for wide in wider) for each in others
         )
 
     def apart(self, other: Reach) -> bool:
@@ -140,6 +141,10 @@ class Reach:
         if self._spaces is None or other._spaces is None:
             return False
         if not self.literals.isdisjoint(other.literals):
+            return False
+        if len(self._globs) * len(other._spaces) + len(other._globs) * len(self._spaces) > (
+            _MOST_PAIRS
+        ):
             return False
         pairs = itertools.chain(
             itertools.product(self._globs, other._spaces),
@@ -246,16 +251,27 @@ def includes(wide: str, narrow: str) -> bool:
 @functools.lru_cache(maxsize=8192)
 def _pattern(glob: str) -> re.Pattern[str]:
     # What * stands for in the narrower one, only * takes in.
-    other = {"*": ".*", "?": "[^*]"}
-    return re.compile("".join(other.get(char) or re.escape(char) for char in glob))
+    return _compiled(glob, one="[^*]")
 
 
 def overlap(one: str, two: str) -> bool:
-    """Whether a namespace can have a name that both of two globs or names match."""
+    """Whether a namespace can have a name that both of two globs or names match.
+
+    It says so, too, of a few pairs whose shared names would all be too long or begin with "-".
+    """
     first, second = _literal(one), _literal(two)
     if not first.startswith(second) and not second.startswith(first):
         return False
-    return _have_common(one, two)
+    # A name begins and ends with a letter or a digit.
+    if "-" in {one[0], one[-1], two[0], two[-1]}:
+        return False
+    if "*" in one and "*" in two:
+        # What stands between the ends of either, a * of the other one takes in.
+        heads = zip(one.split("*", 1)[0], two.split("*", 1)[0], strict=False)
+        tails = zip(one.rsplit("*", 1)[1][::-1], two.rsplit("*", 1)[1][::-1], strict=False)
+        return all(a == b or "?" in (a, b) for a, b in itertools.chain(heads, tails))
+    wide, narrow = (one, two) if "*" in one else (two, one)
+    return _meeting(wide).fullmatch(narrow) is not None
 
 
 @functools.lru_cache(maxsize=8192)
@@ -264,47 +280,24 @@ def _literal(glob: str) -> str:
     return re.split("[*?]", glob, maxsplit=1)[0]
 
 
-@functools.lru_cache(maxsize=65536)
-def _have_common(one: str, two: str) -> bool:
-    # Positions in both, and the last character: whatever is free to choose is a letter.
-    states = {(0, 0, "")}
-    seen: set[tuple[int, int, str]] = set()
-    for _ in range(MAX_NAME + 1):
-        states = _skipped(one, two, states) - seen
-        if (len(one), len(two), "x") in states:
-            return True
-        seen |= states
-        states = set(_longer(one, two, states))
-    return False
+@functools.lru_cache(maxsize=8192)
+def _meeting(glob: str) -> re.Pattern[str]:
+    """What matches the globs without a * that share a name with this one."""
+    return _compiled(glob, one=".", same="[{}?]")
 
 
-def _skipped(one: str, two: str, states: Iterable[_State]) -> set[_State]:
-    """The states, and those after a * that stands for nothing."""
-    found, left = set(states), list(states)
-    while left:
-        at, beside, last = left.pop()
-        for more in (
-            (at + (one[at : at + 1] == "*"), beside, last),
-            (at, beside + (two[beside : beside + 1] == "*"), last),
-        ):
-            if more not in found:
-                found.add(more)
-                left.append(more)
-    return found
-
-
-def _longer(one: str, two: str, states: Iterable[_State]) -> Iterator[_State]:
-    """The states after one character more."""
-    for at, beside, last in states:
-        if at < len(one) and beside < len(two):
-            literals = {one[at], two[beside]} - {"*", "?"}
-            # A name begins with a letter or a digit.
-            if len(literals) < 2 and not (literals == {"-"} and not last):
-                yield (
-                    at + (one[at] != "*"),
-                    beside + (two[beside] != "*"),
-                    "-" if literals == {"-"} else "x",
-                )
+def _compiled(glob: str, one: str, same: str = "{}") -> re.Pattern[str]:
+    """A pattern of which `one` stands for ?, and `same` for any other character."""
+    head, *others = (
+        "".join(one if char == "?" else same.format(re.escape(char)) for char in part)
+        for part in glob.split("*")
+    )
+    if not others:
+        return re.compile(head)
+    # The first place that fits is as good as any later one. Were they tried too, a glob with
+    # many * would take years.
+    middle = "".join(f"(?>.*?{part})" for part in others[:-1])
+    return re.compile(f"{head}{middle}.*{others[-1]}")
 
 
 def requirements(selector: LabelSelector | None) -> Iterator[Requirement]:
