@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 
 import pytest
@@ -109,12 +108,12 @@ def test_the_author_is_warned_of_keys_of_ours_that_nobody_reads(wording: Wording
 
 
 def test_keys_that_nobody_reads_cost_little_however_many_and_long_they_are() -> None:
-    """An author writes them. Each that is compared takes 0.3 ms, and a long one its square."""
-    labels = {f"fairlead.dev/placemen{number}": "" for number in range(50_000)}
-    began = time.process_time()
+    """An author writes them. Compared, each takes 0.3 ms, and a long one its square: minutes,
+    until the test is stopped.
+    """
+    labels = {f"fairlead.dev/placemen{number}": "" for number in range(1_000_000)}
     assert len(misread(labels, {})) == 10
     (warning,) = misread({}, {"fairlead.dev/" + "placement" * 20_000: ""})
-    assert time.process_time() - began < 2
     mentions(warning, "annotation fairlead.dev/placement", "remove")
 
 

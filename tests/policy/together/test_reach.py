@@ -228,6 +228,5 @@ def test_a_pod_may_ask_for_several_resources() -> None:
 def test_service_accounts_may_have_longer_names_than_namespaces() -> None:
     """What two globs have in common may be a name of over 63 characters, with dots."""
     one, two = f"{'a' * 50}*", f"*{'b' * 50}"
-    assert apart({"namespaces": [one]}, {"namespaces": [two]})
     assert not apart({"serviceAccounts": [one]}, {"serviceAccounts": [two]})
     assert not apart({"serviceAccounts": ["a.*"]}, {"serviceAccounts": ["*.b"]})

@@ -10,24 +10,22 @@ import functools
 import itertools
 import math
 import re
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from webhook import names
 from webhook.interception import EXCLUDED_NAMESPACES
 from webhook.placement import label_values
 from webhook.placement.nodes import written
-from webhook.placement.schema.syntax import MAX_NAME
 from webhook.policy.conditions import fields_of, given_fields, is_glob
 from webhook.policy.selectors import compile_selector
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.placement.schema import LabelSelector
     from webhook.placement.shapes import Requirement
     from webhook.policy.match_model import Match
 
-_State: TypeAlias = tuple[int, int, str]
 _NAMES: Final = fields_of("name")
 _LABELS: Final = fields_of("labels")
 _VALUE: Final = fields_of("value")
@@ -35,34 +33,39 @@ _SETS: Final = fields_of("value", "values")
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 # Blocks of which each value is looked at by itself.
 _MOST_ATOMS: Final = 100
+# Globs that are held against each other for one answer; each takes some half a µs.
+_MOST_PAIRS: Final = 2_000
 
 
 class _Names:
     """Names and globs of which a pod's one is."""
 
-    __slots__ = ("all", "globs", "literals", "longest")
+    __slots__ = ("all", "globs", "literals")
 
-    def __init__(self, listed: frozenset[str], longest: int) -> None:
+    def __init__(self, listed: frozenset[str]) -> None:
         self.all = listed
         self.globs = frozenset(each for each in listed if is_glob(each))
         self.literals = listed - self.globs
-        self.longest = longest
 
     def cover(self, other: _Names) -> bool:
         """Whether every name of the other's is one of these."""
-        return all(
-            each in self.all or any(includes(wide, each) for wide in self.all) for each in other.all
+        others = other.all - self.all
+        return len(self.globs) * len(others) <= _MOST_PAIRS and all(
+            any(includes(wide, each) for wide in self.globs) for each in others
         )
 
     def apart(self, other: _Names) -> bool:
         """Whether no name is of both."""
         if not self.literals.isdisjoint(other.literals):
             return False
+        held = len(self.globs) * len(other.all) + len(other.globs) * len(self.literals)
+        if held > _MOST_PAIRS:
+            return False
         pairs = itertools.chain(
             itertools.product(self.globs, other.all),
             itertools.product(other.globs, self.literals),
         )
-        return not any(overlap(one, two, self.longest) for one, two in pairs)
+        return not any(overlap(one, two) for one, two in pairs)
 
 
 class Reach:
@@ -86,11 +89,7 @@ class Reach:
         self._words = {**self._sets, **dict(_told(self._sets, self._labels["pod_selector"]))}
         if self._coordinator is False and "roles" in self._words:
             self._words["roles"] -= names.COORDINATOR_ROLES
-        self._names = {
-            name: _Names(frozenset(fields[name]), field.longest)
-            for name, field in _NAMES.items()
-            if name in fields
-        }
+        self._names = {name: _Names(frozenset(fields[name])) for name in _NAMES if name in fields}
         self._within = {**self._names, **self._narrow_namespaces()}
 
     def _narrow_namespaces(self) -> dict[str, _Names]:
@@ -100,11 +99,12 @@ class Reach:
         if not named:
             return {}
         left = frozenset(named[0]).intersection(*named[1:])
-        if listed := self._names.get("namespaces"):
+        listed = self._names.get("namespaces")
+        if listed and len(left) * len(listed.all) <= _MOST_PAIRS:
             left = frozenset(
                 each for each in left if any(includes(wide, each) for wide in listed.all)
             )
-        return {"namespaces": _Names(left, MAX_NAME)}
+        return {"namespaces": _Names(left)}
 
     @property
     def literals(self) -> frozenset[str]:
@@ -175,7 +175,7 @@ class Reach:
         said = ", ".join(sorted(self._names[name].all)) if name in self._names else ""
         if not within.all and said:
             return "namespaceSelector", f"{_NAME_LABEL} names none of the namespaces {said}"
-        if not any(overlap(each, "*", within.longest) for each in within.all):
+        if not any(_is_possible(each, field.longest) for each in within.all):
             return field.written, f"no {field.noun} can have the name {said}"
         if name == "namespaces" and within.all <= {*EXCLUDED_NAMESPACES}:
             return "namespaces", f"pods in {said or ', '.join(within.all)} never reach Fairlead"
@@ -227,16 +227,32 @@ def includes(wide: str, narrow: str) -> bool:
 @functools.lru_cache(maxsize=8192)
 def _pattern(glob: str) -> re.Pattern[str]:
     # What * stands for in the narrower one, only * takes in.
-    other = {"*": ".*", "?": "[^*]"}
-    return re.compile("".join(other.get(char) or re.escape(char) for char in glob))
+    return _compiled(glob, one="[^*]")
 
 
-def overlap(one: str, two: str, longest: int = MAX_NAME) -> bool:
-    """Whether an object can have a name that both of two globs or names match."""
+def overlap(one: str, two: str) -> bool:
+    """Whether a namespace can have a name that both of two globs or names match.
+
+    It says so, too, of a few pairs whose shared names would all be too long or begin with "-".
+    """
     first, second = _literal(one), _literal(two)
     if not first.startswith(second) and not second.startswith(first):
         return False
-    return _have_common(one, two, longest)
+    # A name begins and ends with a letter or a digit.
+    if "-" in {one[0], one[-1], two[0], two[-1]}:
+        return False
+    if "*" in one and "*" in two:
+        # What stands between the ends of either, a * of the other one takes in.
+        heads = zip(one.split("*", 1)[0], two.split("*", 1)[0], strict=False)
+        tails = zip(one.rsplit("*", 1)[1][::-1], two.rsplit("*", 1)[1][::-1], strict=False)
+        return all(a == b or "?" in (a, b) for a, b in itertools.chain(heads, tails))
+    wide, narrow = (one, two) if "*" in one else (two, one)
+    return _meeting(wide).fullmatch(narrow) is not None
+
+
+def _is_possible(glob: str, longest: int) -> bool:
+    """Whether a name of at most so many characters can match it."""
+    return len(glob.replace("*", "")) <= longest and overlap(glob, "*")
 
 
 @functools.lru_cache(maxsize=8192)
@@ -245,47 +261,24 @@ def _literal(glob: str) -> str:
     return re.split("[*?]", glob, maxsplit=1)[0]
 
 
-@functools.lru_cache(maxsize=65536)
-def _have_common(one: str, two: str, longest: int) -> bool:
-    # Positions in both, and the last character: whatever is free to choose is a letter.
-    states = {(0, 0, "")}
-    seen: set[tuple[int, int, str]] = set()
-    for _ in range(longest + 1):
-        states = _skipped(one, two, states) - seen
-        if (len(one), len(two), "x") in states:
-            return True
-        seen |= states
-        states = set(_longer(one, two, states))
-    return False
+@functools.lru_cache(maxsize=8192)
+def _meeting(glob: str) -> re.Pattern[str]:
+    """What matches the globs without a * that share a name with this one."""
+    return _compiled(glob, one=".", same="[{}?]")
 
 
-def _skipped(one: str, two: str, states: Iterable[_State]) -> set[_State]:
-    """The states, and those after a * that stands for nothing."""
-    found, left = set(states), list(states)
-    while left:
-        at, beside, last = left.pop()
-        for more in (
-            (at + (one[at : at + 1] == "*"), beside, last),
-            (at, beside + (two[beside : beside + 1] == "*"), last),
-        ):
-            if more not in found:
-                found.add(more)
-                left.append(more)
-    return found
-
-
-def _longer(one: str, two: str, states: Iterable[_State]) -> Iterator[_State]:
-    """The states after one character more."""
-    for at, beside, last in states:
-        if at < len(one) and beside < len(two):
-            literals = {one[at], two[beside]} - {"*", "?"}
-            # A name begins with a letter or a digit.
-            if len(literals) < 2 and not (literals == {"-"} and not last):
-                yield (
-                    at + (one[at] != "*"),
-                    beside + (two[beside] != "*"),
-                    "-" if literals == {"-"} else "x",
-                )
+def _compiled(glob: str, one: str, same: str = "{}") -> re.Pattern[str]:
+    """A pattern of which `one` stands for ?, and `same` for any other character."""
+    head, *others = (
+        "".join(one if char == "?" else same.format(re.escape(char)) for char in part)
+        for part in glob.split("*")
+    )
+    if not others:
+        return re.compile(head)
+    # The first place that fits is as good as any later one. Were they tried too, a glob with
+    # many * would take years.
+    middle = "".join(f"(?>.*?{part})" for part in others[:-1])
+    return re.compile(f"{head}{middle}.*{others[-1]}")
 
 
 def requirements(selector: LabelSelector | None) -> Iterator[Requirement]:
