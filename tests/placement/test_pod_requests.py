@@ -55,7 +55,7 @@ def test_sidecars_stay() -> None:
 
 
 def test_what_many_init_containers_cost_grows_with_their_number() -> None:
-    """Not with its square: an author decides how many there are. 30 s with it, below 0.5 without."""
+    """Not with its square: an author decides how many there are. 30 s with it, 0.5 without."""
     first = [container(sidecar=True, **{f"e.x/s{each}": "1"}) for each in range(10_000)]
     then = [container(**{f"e.x/i{each}": "2"}) for each in range(10_000)]
     began = time.process_time()

@@ -34,9 +34,10 @@ HEAD_SECONDS: Final = 10
 HEAD_BYTES: Final = 16 * 1024
 # And to the end of its body. Above what the app itself waits, which then answers 408.
 BODY_SECONDS: Final = 45
-# Bytes of a body that still come after its answer. Above what the app reads of one, so that who is
-# told 413 reads it on a connection that is still there.
-SURPLUS_BYTES: Final = 8 * 1024 * 1024
+# Bytes of a body that still come after its answer. They are dropped; but who sends them reads the
+# answer only on a connection that is still there, and the API server may send a pod of 3 MiB that
+# way, of which Go writes each < of one byte as six.
+SURPLUS_BYTES: Final = 24 * 1024 * 1024
 
 
 _VERSIONS: Final = ("1.1", "1.0")
