@@ -135,6 +135,8 @@ _HEADERS: Final = {
     "a header of 20,000 bytes": (_sized(REVIEW, b"A: " + b"a" * 20_000), 431),
     "a header's name of 20,000 bytes": (_sized(REVIEW, b"a" * 20_000 + b": a"), 431),
     "2,500 headers": (_sized(REVIEW, *[b"A%d: b" % at for at in range(2_500)]), 431),
+    "101 headers": (_sized(REVIEW, *[b"A%d: b" % at for at in range(98)]), 431),
+    "100 headers": (_sized(REVIEW, *[b"A%d: b" % at for at in range(97)]), 200),
     "headers without an end": (_post(*[b"A: " + b"b" * 1_000] * 20)[:-2], 431),
     "headers just within the limit": (_sized(REVIEW, b"A: " + b"a" * (HEAD_BYTES - 1_000)), 200),
     "headers that stop": (_post()[:-2], WAITS),
