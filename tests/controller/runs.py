@@ -160,9 +160,11 @@ class Api:
         return self._answer("delete", path.rpartition("/")[2], body)
 
     async def list(self, path: str, keep: Any, *, query: Any = None) -> Listing[Any]:
-        del query
-        found = self._answer("list", path.rpartition("/")[2], None)
-        return Listing([keep(each) for each in found["items"]], str(self.versions))
+        items = self._answer("list", path.rpartition("/")[2], None)["items"]
+        key, _, value = (query or {}).get("labelSelector", "").partition("=")
+        if key:
+            items = [one for one in items if one["metadata"].get("labels", {}).get(key) == value]
+        return Listing([keep(each) for each in items], str(self.versions))
 
     def _answer(self, verb: str, name: str, body: Any) -> Json:
         self.calls.append((verb, name))
