@@ -86,6 +86,10 @@ LEADING = (
     {**OWNER, "apiVersion": "../v1"},
     {**OWNER, "apiVersion": "v1?x"},
 )
+# A pod of a kind whose controller makes others, which make the pods.
+NOTEBOOK = {"apiVersion": "kubeflow.org/v1", "kind": "Notebook", "name": "nb", "uid": "uid-nb"}
+SET = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "nb", "uid": "uid-set"}
+SETS = "/apis/apps/v1/namespaces/ml/statefulsets"
 LOOSE: Json = pod("loose")
 LOOSE["metadata"] |= {"labels": {}, "annotations": {}}
 BARE: Json = pod("bare")
@@ -94,11 +98,23 @@ CLUSTER: Mapping[str, Any] = {
     "/apis": {
         "groups": [
             {"name": "batch", "preferredVersion": {"groupVersion": "batch/v1"}},
+            {"name": "apps", "preferredVersion": {"groupVersion": "apps/v1"}},
+            {"name": "kubeflow.org", "preferredVersion": {"groupVersion": "kubeflow.org/v1"}},
             {"name": "example.com", "preferredVersion": {"groupVersion": "example.com/v1"}},
         ]
     },
     "/api/v1": {"resources": [resource("pods", "Pod", "po"), {"name": "pods/log", "kind": "Pod"}]},
     "/apis/batch/v1": {"resources": [resource("jobs", "Job")]},
+    "/apis/apps/v1": {"resources": [resource("statefulsets", "StatefulSet")]},
+    "/apis/kubeflow.org/v1": {"resources": [resource("notebooks", "Notebook")]},
+    "/apis/kubeflow.org/v1/namespaces/ml/notebooks/nb": {
+        **JOB,
+        "metadata": {"name": "nb", "namespace": "ml", "uid": "uid-nb"},
+    },
+    SETS: [
+        {"metadata": {"uid": "uid-set", "ownerReferences": [{**NOTEBOOK, "controller": True}]}},
+        {"metadata": {"uid": "uid-other"}},
+    ],
     "/apis/example.com/v1": {"resources": [resource("trainings", "Training", "tr")]},
     f"{GROUP}/placementpolicies": [POOL],
     f"{GROUP}/capacityclasses": [],
@@ -110,7 +126,11 @@ CLUSTER: Mapping[str, Any] = {
     "/api/v1/namespaces/ml/pods/loose": LOOSE,
     "/api/v1/namespaces/ml/pods/bare": BARE,
     **{f"/api/v1/namespaces/ml/pods/led-{at}": pod("led", each) for at, each in enumerate(LEADING)},
-    "/api/v1/namespaces/ml/pods": [pod("solo"), pod("made", OWNER)],
+    "/api/v1/namespaces/ml/pods": [
+        pod("solo"),
+        pod("made", OWNER),
+        pod("nb-0", {**SET, "controller": True}),
+    ],
     "/apis/batch/v1/namespaces/ml/jobs/train": JOB,
 }
 
@@ -220,6 +240,17 @@ def test_a_workloads_pods_are_found_by_their_owner(tmp_path: Path) -> None:
     assert isinstance(found, LiveWorkload)
     assert [each.pod.name for each in found.pods] == ["made"]
     assert not found.same
+
+
+def test_pods_are_found_by_the_owners_of_their_owners(tmp_path: Path, wording: Wording) -> None:
+    """Of whatever kind these are; those that may not be listed are named."""
+    (found,) = asked(tmp_path, "notebook", "nb").found
+    assert isinstance(found, LiveWorkload)
+    assert [each.pod.name for each in found.pods] == ["nb-0"]
+    answers = asked(tmp_path, "notebook", "nb", (SETS,))
+    (note,) = [each for each in answers.notes if "StatefulSet" in each]
+    mentions(note, "may not list", "Notebook/nb", "not known")
+    wording(note)
 
 
 def test_what_may_not_be_read_beside_is_noted(tmp_path: Path, wording: Wording) -> None:

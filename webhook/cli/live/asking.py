@@ -192,7 +192,7 @@ class _Reader:
             self.now,
             nodes=self._nodes,
         )
-        live = await pods_of(self._client, self._discovery, source)
+        live = await pods_of(self._client, self._discovery, source, self.notes)
         return LiveWorkload(
             source,
             templates,
