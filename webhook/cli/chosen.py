@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -62,6 +62,7 @@ class _Told(NamedTuple):
     nodes: Sequence[Node] | None
     namespaces: Mapping[str, Mapping[str, str]]
     default_priority_class: str
+    configuration: Mapping[str, Any] | None = None
 
 
 def read_files(chosen: Chosen) -> tuple[Offline, Sequence[Node] | None]:
@@ -89,12 +90,20 @@ def read_files(chosen: Chosen) -> tuple[Offline, Sequence[Node] | None]:
     if not cluster.default_priority_class:
         cluster = replace(cluster, default_priority_class=told.default_priority_class)
     namespaces = merged(told.namespaces, offline.namespaces)
-    return replace(offline, namespaces=namespaces, cluster=cluster, nodes=known), known
+    found = replace(
+        offline,
+        namespaces=namespaces,
+        cluster=cluster,
+        nodes=known,
+        configuration=told.configuration,
+    )
+    return found, known
 
 
 async def _told(chosen: Chosen) -> _Told:
     from webhook.cli.cluster_surroundings import read_default_class, read_labels
     from webhook.cli.live.asking import node_list, policy_set
+    from webhook.cli.live.unstamped import read_configuration
 
     async with client_of(chosen.kubeconfig, chosen.context) as client:
         nodes = await node_list(client, CLUSTER) if chosen.nodes is CLUSTER else None
@@ -102,7 +111,8 @@ async def _told(chosen: Chosen) -> _Told:
             return _Told(None, nodes, {}, "")
         policies = await policy_set(client, ())
         labels = await read_labels(client, "")
-        return _Told(policies, nodes, labels, await read_default_class(client))
+        default = await read_default_class(client)
+        return _Told(policies, nodes, labels, default, await read_configuration(client))
 
 
 def ask_cluster(chosen: Chosen) -> Answers:

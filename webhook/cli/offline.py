@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.admission.arrival import Cluster
@@ -40,8 +40,8 @@ class Offline:
 
     `templates` are those of the objects, in order. `namespace` is for objects that give none. `now`
     is when their pods would come: exceptions end. `problems` are lines about files and objects that
-    could not be read, `unread` about kinds whose pods nobody knows: both are left out. `nodes` are
-    None if they are not known.
+    could not be read, `unread` about kinds whose pods nobody knows: both are left out. `nodes` and
+    the `configuration` that sends pods to the webhook are None if they are not known.
     """
 
     policies: PolicySet
@@ -54,6 +54,7 @@ class Offline:
     problems: Sequence[str] = ()
     unread: Sequence[str] = ()
     nodes: Sequence[Node] | None = None
+    configuration: Mapping[str, Any] | None = None
 
     def namespace_of(self, template: PodTemplate) -> str:
         """The namespace of the template's pods."""

@@ -353,6 +353,12 @@ def test_pods_of_no_run_are_counted_apart(folder: Folder) -> None:
     assert (found["pods"]["total"], found["pods"]["ofNoRun"]) == (1, 1)
 
 
+def test_pods_that_no_installation_sends_are_not_compared(folder: Folder) -> None:
+    """No policy reaches the pods of kube-system."""
+    found = folder.told(POD.replace("namespace: research", "namespace: kube-system"))
+    assert (found["pods"]["total"], found["pods"]["ofNoRun"], found["changes"]) == (0, 1, [])
+
+
 def test_standard_input_may_have_the_pods(folder: Folder) -> None:
     """As `kubectl get -o yaml` prints them."""
     assert folder.diff("old", "new", "--pods", "-", stdin=POD).exit_code == 1

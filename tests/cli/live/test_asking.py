@@ -13,7 +13,8 @@ import pytest
 
 from tests.kube.fake_api import Answer, Request, client_of, fake_api
 from tests.wording import Wording, mentions
-from webhook import names
+from webhook import names, validating
+from webhook.cli.decisions import decisions
 from webhook.cli.live import text
 from webhook.cli.live.anew import anew
 from webhook.cli.live.asking import ask
@@ -73,11 +74,11 @@ JOB = {
         }
     },
 }
+SENDING = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/fairlead"
+JUDGING = SENDING.replace("mutating", "validating")
+POLICIES_SENT = {"webhooks": [{"name": validating.POLICIES}]}
 # What tells which set the webhook serves.
-ASKED_OF_THE_WEBHOOK = {
-    f"/api/v1/namespaces/{names.NAMESPACE}/pods",
-    "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/fairlead",
-}
+ASKED_OF_THE_WEBHOOK = {f"/api/v1/namespaces/{names.NAMESPACE}/pods", SENDING}
 # Owners that the API server takes, as it looks at no more than that a name is not empty.
 LEADING = (
     {**OWNER, "name": "../../../ml/pods/own/proxy/x"},
@@ -142,16 +143,18 @@ def asked(
     forbidden: tuple[str, ...] = (),
     gone: str = "",
     paths: list[str] | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> Answers:
     """The answers of a cluster in which some paths are forbidden, and one is not there.
 
-    What is asked goes into `paths`.
+    What is asked goes into `paths`; `more` is there too.
     """
+    cluster = {**CLUSTER, **(more or {})}
 
     async def handle(request: Request, answer: Answer) -> None:
         if paths is not None:
             paths.append(request.path)
-        found = None if request.path == gone else CLUSTER.get(request.path)
+        found = None if request.path == gone else cluster.get(request.path)
         if request.path in forbidden:
             await answer.status(403, "Forbidden", f"you may not read {request.path}")
         elif found is None:
@@ -240,6 +243,25 @@ def test_a_workloads_pods_are_found_by_their_owner(tmp_path: Path) -> None:
     assert isinstance(found, LiveWorkload)
     assert [each.pod.name for each in found.pods] == ["made"]
     assert not found.same
+
+
+def test_what_is_not_sent_to_the_webhook_is_not_told_to_be_placed(
+    tmp_path: Path, wording: Wording
+) -> None:
+    """The webhook's own configuration says which pods come to it."""
+    entry = {"objectSelector": {"matchExpressions": [{"key": "other", "operator": "Exists"}]}}
+    more = {SENDING: {"metadata": {}, "webhooks": [entry]}, JUDGING: POLICIES_SENT}
+    (found,) = asked(tmp_path, "job", "train", more=more).found
+    assert isinstance(found, LiveWorkload)
+    assert [each.decision.result for each in found.replicas] == ["not-sent"]
+    answers = asked(tmp_path, "pod", "solo", more=more)
+    (live,) = answers.found
+    assert isinstance(live, LivePod)
+    assert not answers.same
+    ((why,),) = [each.why for each in live.differences]
+    mentions(why, "not sent to the webhook", "fairlead install --source")
+    wording(why)
+    assert [each.decision.result for each in decisions(anew(answers, whole=False))] == ["not-sent"]
 
 
 def test_pods_are_found_by_the_owners_of_their_owners(tmp_path: Path, wording: Wording) -> None:

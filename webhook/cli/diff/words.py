@@ -73,7 +73,7 @@ def remarks(outcome: Outcome) -> Iterator[str]:
     if report.rejected:
         yield f"{pods(report.rejected)} rejected before and after"
     if report.others:
-        yield f"{pods(report.others)} of no run: no policy is for them"
+        yield f"{pods(report.others)} of no run, or not sent to the webhook: no policy is for them"
     if outcome.nodes is None and report.changes:
         yield "whether any node admits them was not asked: give --nodes"
 
