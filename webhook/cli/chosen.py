@@ -63,6 +63,7 @@ class _Told(NamedTuple):
     namespaces: Mapping[str, Mapping[str, str]]
     default_priority_class: str
     configuration: Mapping[str, Any] | None = None
+    notes: Sequence[str] = ()
 
 
 def read_files(chosen: Chosen) -> tuple[Offline, Sequence[Node] | None]:
@@ -96,6 +97,7 @@ def read_files(chosen: Chosen) -> tuple[Offline, Sequence[Node] | None]:
         cluster=cluster,
         nodes=known,
         configuration=told.configuration,
+        notes=told.notes,
     )
     return found, known
 
@@ -103,6 +105,7 @@ def read_files(chosen: Chosen) -> tuple[Offline, Sequence[Node] | None]:
 async def _told(chosen: Chosen) -> _Told:
     from webhook.cli.cluster_surroundings import read_default_class, read_labels
     from webhook.cli.live.asking import node_list, policy_set
+    from webhook.cli.live.served import differing
     from webhook.cli.live.unstamped import read_configuration
 
     async with client_of(chosen.kubeconfig, chosen.context) as client:
@@ -112,7 +115,9 @@ async def _told(chosen: Chosen) -> _Told:
         policies = await policy_set(client, ())
         labels = await read_labels(client, "")
         default = await read_default_class(client)
-        return _Told(policies, nodes, labels, default, await read_configuration(client))
+        configuration = await read_configuration(client)
+        notes = await differing(client, policies)
+        return _Told(policies, nodes, labels, default, configuration, notes)
 
 
 def ask_cluster(chosen: Chosen) -> Answers:

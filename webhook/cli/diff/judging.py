@@ -81,7 +81,8 @@ class _Judge:
     def _judged(self, maker: Maker, index: int, more: int, pod: JsonObject) -> Judged:
         labels = labels_of(maker.namespace, self._namespaces)
         arrival = Arrival(pod, maker.namespace, labels, now=self._now)
-        own = (pod.get("metadata") or {}).get("labels") or {}
+        found = self._comparison.of(arrival)
+        own = pod["metadata"].get("labels") or {}
         if unsent(own, maker.namespace, labels, self._configuration):
-            return Judged(maker, index, more, "no run")
-        return Judged(maker, index, more, self._comparison.of(arrival))
+            found = "no run"
+        return Judged(maker, index, more, found)

@@ -15,6 +15,7 @@ from webhook.cli.decisions import MAX_REPLICAS
 from webhook.cli.diff.gathered import Template as Maker
 from webhook.cli.diff.pods_in_cluster import kept, read_pods
 from webhook.cli.live import stamped
+from webhook.cli.live.served import NotServed, not_served
 from webhook.cli.live.unstamped import read_configuration, unsent
 from webhook.cli.offline import labels_of, policy_files
 from webhook.cli.policies import replicas
@@ -75,6 +76,9 @@ async def gather(
     known, notes = said.served, [said.note] if said.note else []
     if said.note and (known := replicas.by_status(read.statuses.values())) is not None:
         notes = [f"what replicas serve is as the controller saw it last; {said.note}"]
+    if not paths and read.policies is not None and said.served is None:
+        # Where replicas answer, what they serve is told of each.
+        notes += await _elsewhere(client, read.policies, said)
     models = {
         each.model.name: each.model
         for each in read.documents.documents
@@ -98,6 +102,15 @@ async def gather(
         templates,
         notes,
     )
+
+
+async def _elsewhere(client: Client, policies: PolicySet, said: replicas.Said) -> list[str]:
+    """A note if the webhook goes by other policies, as far as its configuration tells."""
+    try:
+        await not_served(client, policies, (), said)
+    except NotServed as error:
+        return [error.note]
+    return []
 
 
 async def _cluster(client: Client) -> _Set:
