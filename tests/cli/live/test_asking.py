@@ -264,6 +264,25 @@ def test_what_is_not_sent_to_the_webhook_is_not_told_to_be_placed(
     assert [each.decision.result for each in decisions(anew(answers, whole=False))] == ["not-sent"]
 
 
+def edited(value: Json) -> Json:
+    """The pod after `kubectl edit` has added a toleration."""
+    fields: Json = {"f:spec": {"f:tolerations": {}}}
+    entry = {"manager": "kubectl-edit", "time": "2026-11-22T09:00:00Z", "fieldsV1": fields}
+    spec = {**value["spec"], "tolerations": [{"key": "gpu", "operator": "Exists"}]}
+    return {**value, "metadata": {**value["metadata"], "managedFields": [entry]}, "spec": spec}
+
+
+def test_a_toleration_that_was_added_since_is_told(tmp_path: Path, wording: Wording) -> None:
+    """Where the author's own text is known; where it is not, that is said."""
+    path = "/api/v1/namespaces/ml/pods"
+    more = {f"{path}/made": edited(pod("made", OWNER)), f"{path}/solo": edited(pod("solo"))}
+    _, differences = told(asked(tmp_path, "pod", "made", more=more))
+    assert ("tolerations[gpu]", None) in [(field, would) for field, _, would in differences]
+    said, _ = told(asked(tmp_path, "pod", "solo", more=more))
+    mentions(said, "the pod itself", "tolerations", "changed")
+    wording(said)
+
+
 def test_pods_are_found_by_the_owners_of_their_owners(tmp_path: Path, wording: Wording) -> None:
     """Of whatever kind these are; those that may not be listed are named."""
     (found,) = asked(tmp_path, "notebook", "nb").found
