@@ -31,7 +31,10 @@ _LONG: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Everything that is printed. `nodes` is how many there are; None if they are not known."""
+    """Everything that is printed. `nodes` is how many there are; None if they are not known.
+
+    `notes` are about what is not known, or left out.
+    """
 
     old: str
     new: str
@@ -39,6 +42,7 @@ class Outcome:
     new_set: PolicySet
     nodes: int | None
     report: Report
+    notes: Sequence[str] = ()
 
 
 def cut(text: str, most: int = _LONG) -> str:
