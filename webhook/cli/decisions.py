@@ -5,16 +5,18 @@ from __future__ import annotations
 import copy
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import jsonpatch
 
 from webhook.admission.advice import warnings
 from webhook.admission.arrival import Arrival
+from webhook.admission.decision import Decision
 from webhook.admission.engine import decide
 from webhook.cli.failing import tell
 from webhook.cli.harmless import one_line
 from webhook.cli.layout import shortened
+from webhook.cli.live.unstamped import unsent
 from webhook.errors import InvalidPod, UnreadableInput
 from webhook.placement import pod as pods
 from webhook.placement.daemon import held_off, on_node
@@ -23,9 +25,8 @@ from webhook.workloads.object import ANSWERED
 from webhook.workloads.template_faults import template_faults
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from webhook.admission.decision import Decision
     from webhook.cli.offline import Offline
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
@@ -164,7 +165,9 @@ def _of_template(
     decided = min(count, MAX_REPLICAS)
     for index in range(decided):
         arrival = Arrival(template.pod(index), namespace, labels, now=offline.now)
-        decision = decide(arrival, offline.policies, offline.cluster)
+        decision = as_sent(
+            decide(arrival, offline.policies, offline.cluster), arrival, offline.configuration
+        )
         group = next((each for each in groups if same(each.decision, decision)), None)
         if group is None:
             group = _Group(arrival, decision)
@@ -188,6 +191,19 @@ def _of_template(
         (every,) = found
         return _by_node(every, offline, offline.nodes)
     return found
+
+
+def as_sent(
+    decision: Decision, arrival: Arrival, configuration: Mapping[str, Any] | None
+) -> Decision:
+    """The decision, or that the API server does not send such a pod to the webhook."""
+    if decision.identity is None:
+        return decision
+    own = arrival.pod["metadata"].get("labels") or {}
+    found = unsent(own, arrival.namespace, arrival.namespace_labels, configuration)
+    if found is None:
+        return decision
+    return Decision("not-sent", f"{found.reason}; {found.cure}", identity=decision.identity)
 
 
 def _by_node(every: Replicas, offline: Offline, nodes: Sequence[Node]) -> list[Replicas]:

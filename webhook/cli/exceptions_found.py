@@ -10,11 +10,13 @@ import orjson
 
 from webhook import names
 from webhook.cli.harmless import harmless
+from webhook.cli.live.served import differing
 from webhook.cli.offline import policy_files
-from webhook.errors import ClusterError
+from webhook.errors import ClusterError, InvalidDocuments
 from webhook.policy import source
 from webhook.policy.exception_model import PlacementException
 from webhook.policy.exceptions import compiled
+from webhook.policy.load import compiled as load_compiled
 from webhook.policy.objects import Objects
 
 if TYPE_CHECKING:
@@ -72,14 +74,24 @@ async def of_cluster(client: Client) -> Found:
     from webhook.kube.policy_objects import read_objects
 
     documents = Objects().documents(await read_objects(client))
+    notes = await _of_webhook(client, documents)
     try:
         listed = await client.list("/api/v1/pods", _passed_by)
     except ClusterError as error:
         if error.status != HTTPStatus.FORBIDDEN:
             raise
-        return _found(documents, None, ["you may not list pods: who has passed is not known"])
+        notes.append("you may not list pods: who has passed is not known")
+        return _found(documents, None, notes)
     passed = Counter(name for exceptions in listed.items for name in exceptions)
-    return _found(documents, passed, [])
+    return _found(documents, passed, notes)
+
+
+async def _of_webhook(client: Client, documents: Documents[PolicyDocument]) -> list[str]:
+    """Whether these are the exceptions that the webhook goes by, as far as that is not so."""
+    try:
+        return await differing(client, load_compiled(documents).policies)
+    except InvalidDocuments:
+        return ["the documents are no policy set: the webhook goes by the last good one"]
 
 
 def _found(

@@ -155,6 +155,8 @@ class Printer:
             _tell("note", "yellow", f"{replicas.subject}: {line}")
         for line in replicas.warnings:
             _tell("warning", "yellow", f"{replicas.subject}: {line}")
+        if replicas.decision.result == "not-sent":
+            _tell("warning", "yellow", f"{replicas.subject}: {replicas.decision.reason}")
         if not replicas.decision.allowed:
             _tell("rejected", "red", f"{replicas.subject}: {replicas.decision.reason}")
 

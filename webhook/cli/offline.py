@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.admission.arrival import Cluster
@@ -40,8 +40,9 @@ class Offline:
 
     `templates` are those of the objects, in order. `namespace` is for objects that give none. `now`
     is when their pods would come: exceptions end. `problems` are lines about files and objects that
-    could not be read, `unread` about kinds whose pods nobody knows: both are left out. `nodes` are
-    None if they are not known.
+    could not be read, `unread` about kinds whose pods nobody knows: both are left out. `nodes` and
+    the `configuration` that sends pods to the webhook are None if they are not known; `notes` are
+    about the cluster, where it was asked.
     """
 
     policies: PolicySet
@@ -54,6 +55,8 @@ class Offline:
     problems: Sequence[str] = ()
     unread: Sequence[str] = ()
     nodes: Sequence[Node] | None = None
+    configuration: Mapping[str, Any] | None = None
+    notes: Sequence[str] = ()
 
     def namespace_of(self, template: PodTemplate) -> str:
         """The namespace of the template's pods."""
@@ -78,7 +81,7 @@ class Offline:
 
     def not_known(self) -> list[str]:
         """A line for all that could not be known: labels, kinds' pods, and who wrote a field."""
-        return [*self.unknown_namespaces(), *self.unread, *self._placed_before()]
+        return [*self.notes, *self.unknown_namespaces(), *self.unread, *self._placed_before()]
 
     def _placed_before(self) -> list[str]:
         """That pods of files were stored by an API server: not all they say is their author's."""

@@ -155,7 +155,8 @@ def _answer(question: Question) -> Outcome:
     progress = Lines(sys.stderr) if waits else Silent()
     with progress.step("Reading the cluster"):
         gathered = gather(question)
-    _notes(gathered)
+    notes = _notes(gathered)
+    noting.tell(notes)
     with progress.step(f"Deciding on {len(gathered.pods.makers):,} pods and templates"):
         report = compared(gathered, datetime.now(UTC))
     nodes = gathered.facts.nodes
@@ -166,11 +167,12 @@ def _answer(question: Question) -> Outcome:
         gathered.new,
         None if nodes is None else len(nodes),
         report,
+        notes,
     )
 
 
-def _notes(gathered: Gathered) -> None:
-    """Say on stderr what is not known, or left out."""
+def _notes(gathered: Gathered) -> list[str]:
+    """What is not known, or left out."""
     from webhook.cli.diff.gathered import Template
     from webhook.cli.unknown_labels import unknown_labels
 
@@ -184,7 +186,7 @@ def _notes(gathered: Gathered) -> None:
         for policies in (gathered.old, gathered.new)
         for line in unknown_labels(policies, used, known, "--namespaces, or with --pods")
     ]
-    noting.tell(dict.fromkeys((*gathered.pods.notes, *unknown)))
+    return list(dict.fromkeys((*gathered.pods.notes, *unknown)))
 
 
 def _print(outcome: Outcome, output: str) -> None:

@@ -9,6 +9,7 @@ from webhook import names
 from webhook.cli.cluster_surroundings import read_default_class, read_labels
 from webhook.cli.diff.gathered import Facts, Planned, Pods, Template
 from webhook.cli.diff.runs import plan_of
+from webhook.cli.live.unstamped import read_configuration
 from webhook.cli.offline import labels_of
 from webhook.errors import ClusterError, InvalidRun
 from webhook.identity import identify
@@ -36,13 +37,15 @@ _WANTED: Final = frozenset(
 
 
 async def read_facts(client: Client, namespace: str) -> Facts:
-    """Labels by namespace, of this one or of all; the default PriorityClass, and nodes.
+    """Labels by namespace, of this one or of all; the default PriorityClass, nodes, and which pods
+    are sent to the webhook.
 
     Raises ClusterError.
     """
     labels = await read_labels(client, namespace)
     nodes = (await client.list("/api/v1/nodes", nodes_of.read)).items
-    return Facts(labels, await read_default_class(client), nodes)
+    default = await read_default_class(client)
+    return Facts(labels, default, nodes, await read_configuration(client))
 
 
 async def read_pods(client: Client, namespace: str, known: Mapping[str, Mapping[str, str]]) -> Pods:

@@ -62,4 +62,5 @@ def read_facts(
         merged(known, namespaces_among(objects)),
         default_priority_class(objects) or default or "",
         read_nodes(nodes) if nodes else cluster.nodes,
+        cluster.configuration,
     )

@@ -43,4 +43,5 @@ def anew(answers: Answers, *, whole: bool) -> Offline:
         first,
         answers.now,
         nodes=answers.nodes,
+        configuration=answers.configuration,
     )

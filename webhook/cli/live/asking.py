@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from webhook.admission.arrival import Cluster
 from webhook.cli.cluster_surroundings import read_default_class
@@ -76,8 +76,9 @@ async def ask(client: Client, question: Question) -> Answers:
         reader.now,
         nodes,
         found,
-        await reader.unstamped(found),
+        reader.unstamped(found),
         [*reader.notes, *unknown, *unjudged(_of_templates(found), nodes)],
+        reader.configuration,
     )
 
 
@@ -143,6 +144,7 @@ class _Reader:
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.cluster = Cluster()
         self.notes: list[str] = []
+        self.configuration: Mapping[str, Any] | None = None
         self.now = datetime.now(UTC)
 
     @classmethod
@@ -161,6 +163,7 @@ class _Reader:
             if value := await reader._allowed(reading, "namespaces"):
                 reader.namespaces |= namespaces_among([answered("v1", "Namespace", value)])
         default = await reader._allowed(read_default_class(client), "priorityclasses")
+        reader.configuration = await read_configuration(client)
         reader.cluster = Cluster(default or "", node=nodes_of.by_name(nodes))
         return reader
 
@@ -171,6 +174,7 @@ class _Reader:
             self.cluster,
             labels_of(source.namespace, self.namespaces),
             self.now,
+            self.configuration,
         )
         if (source.kind, source.value["apiVersion"]) == ("Pod", "v1"):
             maker = await maker_of(self._client, self._discovery, source)
@@ -191,8 +195,9 @@ class _Reader:
             source.namespace,
             self.now,
             nodes=self._nodes,
+            configuration=self.configuration,
         )
-        live = await pods_of(self._client, self._discovery, source)
+        live = await pods_of(self._client, self._discovery, source, self.notes)
         return LiveWorkload(
             source,
             templates,
@@ -200,9 +205,7 @@ class _Reader:
             [_judged(judge, pod, templates) for pod in live],
         )
 
-    async def unstamped(
-        self, found: Sequence[LivePod | LiveWorkload]
-    ) -> Mapping[tuple[str, str], Why]:
+    def unstamped(self, found: Sequence[LivePod | LiveWorkload]) -> Mapping[tuple[str, str], Why]:
         """Why pods have no stamp that should have one, by namespace and name."""
         pods = [
             pod
@@ -210,12 +213,9 @@ class _Reader:
             for pod in (each.pods if isinstance(each, LiveWorkload) else [each])
             if pod.unstamped
         ]
-        if not pods:
-            return {}
-        configuration = await read_configuration(self._client)
         return {
             (each.pod.namespace, each.pod.name): why(
-                each.pod, labels_of(each.pod.namespace, self.namespaces), configuration
+                each.pod, labels_of(each.pod.namespace, self.namespaces), self.configuration
             )
             for each in pods
         }
