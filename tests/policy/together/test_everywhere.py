@@ -13,6 +13,7 @@ from tests.laws.world import decided, policy_set
 from tests.policy.together.test_warnings import policies_of, policy, pool, spot, thorough
 from tests.wording import Wording, mentions
 from webhook.policy.findings import Kind
+from webhook.policy.together.effort import Effort
 from webhook.policy.together.everywhere import rejecting
 from webhook.policy.together.warnings import of_policy, warnings
 
@@ -181,7 +182,21 @@ def test_of_very_many_those_that_want_one_key_are_told() -> None:
 def test_no_more_is_asked_than_somebody_waits_for() -> None:
     """Each policy is held against all others that require something."""
     ready = policies_of([A, B, policy("c", requirements=AC)])
-    assert [len(list(rejecting(ready, frozenset(ready), most))) for most in (2, 3)] == [0, 1]
+    found = {}
+    for most in (5, 200):
+        effort = Effort(most)
+        found[most] = len(list(rejecting(ready, frozenset(ready), effort))), effort.is_over
+    assert found == {5: (0, True), 200: (1, False)}
+
+
+def test_that_not_all_was_checked_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody takes silence for an answer."""
+    monkeypatch.setattr("webhook.policy.together.warnings.MOST_LOOKS", 2)
+    ready = policies_of([A, B, policy("c", requirements=AC)])
+    for found in (warnings(ready), of_policy(ready, "c")):
+        assert [(each.file.partition("/")[2], each.severity, each.kind) for each in found] == [
+            ("c", "warning", Kind.NOT_CHECKED)
+        ]
 
 
 few_pools = st.lists(st.sampled_from("abcd"), min_size=2, max_size=3, unique=True)

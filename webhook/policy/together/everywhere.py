@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from webhook.placement.fold import fold
 from webhook.placement.wishes import CapacityWish, TolerationWish
@@ -23,11 +23,15 @@ if TYPE_CHECKING:
 
     from webhook.placement.bundle import Bundle
     from webhook.policy.findings import Finding
+    from webhook.policy.together.effort import Effort
     from webhook.policy.together.said import Policy, Said
 
+_ByAsked: TypeAlias = "dict[frozenset[str], list[_Sure]]"
 _NAMED: Final = 3
 # Of more that may get into each other's way only what wants one key is looked at.
 _MOST: Final = 20
+# What it takes to fold one policy with others.
+_STEPS_OF_A_FOLD: Final = 10
 # So few that each is asked for first.
 _FEW: Final = 8
 # What a word of a match is called: `every pod of role worker`.
@@ -89,24 +93,25 @@ class Rejecting(NamedTuple):
 
 
 def rejecting(
-    policies: Sequence[Policy], chosen: Collection[Policy], most: int
+    policies: Sequence[Policy], chosen: Collection[Policy], effort: Effort
 ) -> Iterator[Rejecting]:
     """Policies, given in their order, that reject whole sets of pods, the chosen among them.
 
-    At most `most` times it is asked whether one is enforced for all of a set.
+    To ask whether one is enforced for all of a set is a step, or more if it says much.
     """
     unsure = frozenset[str]().union(*(each.required_none for each in policies))
     index = _Index(_sure(each, unsure) for each in policies if each.enforced)
-    cores = _Cores()
+    cores = _Cores(effort)
     found: dict[tuple[_Sure, ...], list[str]] = {}
     for pods in _sets_of_pods(policies):
-        if len(chosen) < _FEW and not any(
-            each.enforced_for(pods.reach, pods.of) for each in chosen
-        ):
-            continue
+        if len(chosen) < _FEW:
+            if not effort.spend(sum(each.work_to_match for each in chosen)):
+                break
+            if not any(each.enforced_for(pods.reach, pods.of) for each in chosen):
+                continue
         near = index.near(pods.reach)
-        most -= len(near)
-        if most < 0:
+        larger = pods.of.work_to_match - 1 if pods.of else 0
+        if not effort.spend(sum(each.policy.work_to_match + larger for each in near)):
             break
         group = [each for each in near if each.policy.enforced_for(pods.reach, pods.of)]
         for core in cores.of(sorted(group, key=lambda each: each.policy.order)):
@@ -156,29 +161,29 @@ class _Index:
     """Policies by what their matches ask for: of a thousand, few can take in a set of pods."""
 
     def __init__(self, policies: Iterable[_Sure]) -> None:
-        self._by_fields: dict[frozenset[str], list[_Sure]] = defaultdict(list)
-        self._by_namespace: dict[str, list[_Sure]] = defaultdict(list)
+        self._by_start: dict[str, _ByAsked] = defaultdict(lambda: defaultdict(list))
+        self._anywhere: _ByAsked = defaultdict(list)
         for each in policies:
             reach = each.policy.match
             if not each.said:
                 continue
-            if reach.only_literals:
-                for name in reach.literals:
-                    self._by_namespace[name].append(each)
+            asked = reach.asked
+            if "namespaces" in asked:
+                for start in reach.starts:
+                    self._by_start[start][asked].append(each)
             else:
-                self._by_fields[reach.fields].append(each)
+                self._anywhere[asked].append(each)
 
     def near(self, reach: Reach) -> list[_Sure]:
         """Those that may take in all of these pods, and some others."""
-        found = [
-            each
-            for fields, policies in self._by_fields.items()
-            if fields <= reach.fields
-            for each in policies
-        ]
-        if reach.only_literals:
-            found += self._by_namespace.get(min(reach.literals), ())
-        return found
+        told = reach.told
+        tables = [self._anywhere]
+        # Whoever takes in all of its namespaces takes in the first.
+        for first in sorted(reach.spaces or ())[:1]:
+            starts = (first[:end] for end in range(len(first) + 1))
+            tables += [self._by_start[each] for each in starts if each in self._by_start]
+        found = (policies for table in tables for asked, policies in table.items() if asked <= told)
+        return list(dict.fromkeys(itertools.chain.from_iterable(found)))
 
 
 def _sure(policy: Policy, unsure: frozenset[str]) -> _Sure:
@@ -195,7 +200,8 @@ def _sure(policy: Policy, unsure: frozenset[str]) -> _Sure:
 class _Cores:
     """Finds, among policies that are all enforced for the same pods, those that reject them."""
 
-    def __init__(self) -> None:
+    def __init__(self, effort: Effort) -> None:
+        self._effort = effort
         self._known: dict[tuple[_Sure, ...], bool] = {}
 
     def of(self, group: Sequence[_Sure]) -> Iterator[tuple[_Sure, ...]]:
@@ -218,6 +224,8 @@ class _Cores:
     def _contradict(self, some: tuple[_Sure, ...]) -> bool:
         found = self._known.get(some)
         if found is None:
+            if not self._effort.spend(_STEPS_OF_A_FOLD * sum(each.policy.work for each in some)):
+                return False
             found = self._known[some] = bool(_folded(some).contradictions)
         return found
 

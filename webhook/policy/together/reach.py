@@ -41,14 +41,14 @@ _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 # Blocks of which each value is looked at by itself.
 _MOST_ATOMS: Final = 100
 # Globs that are held against each other for one answer; each takes some half a µs.
-_MOST_PAIRS: Final = 2_000
+_MOST_PAIRS: Final = 500
 
 
 class Reach:
     """One match or exclude block, made ready to be held against many others.
 
-    fields:   the fields of the block that ask something of a pod
-    literals: the namespaces that it names without a glob
+    spaces:   names and globs, of one of which a pod's namespace is; None: of any
+    literals: those without a glob
     """
 
     __slots__ = (
@@ -58,14 +58,15 @@ class Reach:
         "_namespaces",
         "_pod_labels",
         "_sets",
-        "_spaces",
+        "_wider",
         "_words",
-        "fields",
         "literals",
+        "spaces",
     )
 
     def __init__(self, match: Match) -> None:
         self._namespaces = frozenset(match.namespaces) if match.namespaces else None
+        self._wider = [each for each in self._namespaces or () if is_glob(each)]
         self._namespace_labels = _by_key(match.namespace_selector)
         self._pod_labels = _by_key(match.pod_selector)
         self._coordinator = match.coordinator
@@ -78,17 +79,9 @@ class Reach:
         self._words = {**self._sets, **dict(_told(self._sets, self._pod_labels))}
         if self._coordinator is False and "roles" in self._words:
             self._words["roles"] -= names.COORDINATOR_ROLES
-        self._spaces = _spaces(self._namespaces, self._namespace_labels)
-        self._globs = frozenset(each for each in self._spaces or () if is_glob(each))
-        self.literals = (self._spaces or frozenset()) - self._globs
-        self.fields = frozenset(
-            name for name in type(match).model_fields if getattr(match, name) is not None
-        )
-
-    @property
-    def only_literals(self) -> bool:
-        """Whether its pods are in namespaces that it names, each of them."""
-        return bool(self.literals) and not self._globs
+        self.spaces = _spaces(self._namespaces, self._namespace_labels)
+        self._globs = frozenset(each for each in self.spaces or () if is_glob(each))
+        self.literals = (self.spaces or frozenset()) - self._globs
 
     @property
     def _leads(self) -> bool | None:
@@ -97,6 +90,37 @@ class Reach:
         if self._coordinator is None and roles and roles <= names.COORDINATOR_ROLES:
             return True
         return self._coordinator
+
+    @property
+    def asked(self) -> frozenset[str]:
+        """What the block asks of a pod. It covers no block that does not tell all of it."""
+        found = {*self._sets, *self._label_keys}
+        if self._coordinator is not None:
+            found.add("coordinator")
+        if self._namespaces is not None and "*" not in self._namespaces:
+            found.add("namespaces")
+        return frozenset(found)
+
+    @property
+    def told(self) -> frozenset[str]:
+        """What the block tells of its pods, as `asked` has it."""
+        found = {*self._words, *self._label_keys}
+        if self._leads is not None:
+            found.add("coordinator")
+        if self.spaces is not None:
+            found.add("namespaces")
+        return frozenset(found)
+
+    @property
+    def _label_keys(self) -> set[str]:
+        return {f"namespace/{key}" for key in self._namespace_labels} | {
+            f"pod/{key}" for key in self._pod_labels
+        }
+
+    @property
+    def starts(self) -> frozenset[str]:
+        """What each name of a namespace that the block asks for begins with one of."""
+        return frozenset(map(literal, self._namespaces or ()))
 
     def covers(self, other: Reach) -> bool:
         """Whether every pod that meets the other block meets this one."""
@@ -115,12 +139,11 @@ class Reach:
     def _covers_namespaces(self, other: Reach) -> bool:
         if self._namespaces is None or "*" in self._namespaces:
             return True
-        if other._spaces is None:
+        if other.spaces is None:
             return False
-        others = other._spaces - self._namespaces
-        wider = [each for each in self._namespaces if is_glob(each)]
-        return len(wider) * len(others) <= _MOST_PAIRS and all(
-            any(includes(wide, each) for wide in wider) for each in others
+        others = other.spaces - self._namespaces
+        return len(self._wider) * len(others) <= _MOST_PAIRS and all(
+            any(includes(wide, each) for wide in self._wider) for each in others
         )
 
     def apart(self, other: Reach) -> bool:
@@ -138,16 +161,16 @@ class Reach:
         )
 
     def _in_other_namespaces(self, other: Reach) -> bool:
-        if self._spaces is None or other._spaces is None:
+        if self.spaces is None or other.spaces is None:
             return False
         if not self.literals.isdisjoint(other.literals):
             return False
-        if len(self._globs) * len(other._spaces) + len(other._globs) * len(self._spaces) > (
+        if len(self._globs) * len(other.spaces) + len(other._globs) * len(self.spaces) > (
             _MOST_PAIRS
         ):
             return False
         pairs = itertools.chain(
-            itertools.product(self._globs, other._spaces),
+            itertools.product(self._globs, other.spaces),
             itertools.product(other._globs, self.literals),
         )
         return not any(overlap(one, two) for one, two in pairs)
@@ -170,15 +193,15 @@ class Reach:
         return self._no_namespace()
 
     def _no_namespace(self) -> tuple[str, str] | None:
-        if self._spaces is None:
+        if self.spaces is None:
             return None
         said = ", ".join(sorted(self._namespaces or ()))
-        if not self._spaces and self._namespaces:
+        if not self.spaces and self._namespaces:
             return "namespaceSelector", f"{_NAME_LABEL} names none of the namespaces {said}"
-        if not any(overlap(each, "*") for each in self._spaces):
+        if not any(overlap(each, "*") for each in self.spaces):
             return "namespaces", f"no namespace can have the name {said}"
-        if self._spaces <= {*EXCLUDED_NAMESPACES}:
-            return "namespaces", f"pods in {said or ', '.join(self._spaces)} never reach Fairlead"
+        if self.spaces <= {*EXCLUDED_NAMESPACES}:
+            return "namespaces", f"pods in {said or ', '.join(self.spaces)} never reach Fairlead"
         return None
 
 
@@ -245,7 +268,7 @@ def includes(wide: str, narrow: str) -> bool:
     if wide == narrow or not is_glob(wide):
         return wide == narrow
     # Of a thousand policies each is held against each other: most differ where they begin.
-    return narrow.startswith(_literal(wide)) and _pattern(wide).fullmatch(narrow) is not None
+    return narrow.startswith(literal(wide)) and _pattern(wide).fullmatch(narrow) is not None
 
 
 @functools.lru_cache(maxsize=8192)
@@ -259,7 +282,7 @@ def overlap(one: str, two: str) -> bool:
 
     It says so, too, of a few pairs whose shared names would all be too long or begin with "-".
     """
-    first, second = _literal(one), _literal(two)
+    first, second = literal(one), literal(two)
     if not first.startswith(second) and not second.startswith(first):
         return False
     # A name begins and ends with a letter or a digit.
@@ -275,7 +298,7 @@ def overlap(one: str, two: str) -> bool:
 
 
 @functools.lru_cache(maxsize=8192)
-def _literal(glob: str) -> str:
+def literal(glob: str) -> str:
     """What every name begins with."""
     return re.split("[*?]", glob, maxsplit=1)[0]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.placement import label_values, node_affinity
 from webhook.placement.fields import Shape
@@ -35,6 +35,12 @@ if TYPE_CHECKING:
     from webhook.policy.source import Document
 
 
+# Characters of what is small; the longest policy that ships has three thousand.
+_LIGHT: Final = 2_000
+# Wishes of a policy that are few.
+_FEW: Final = 8
+
+
 class Said(NamedTuple):
     """One wish, where it stands in its document, and which node labels and fields it limits."""
 
@@ -52,6 +58,8 @@ class Policy:
     sure: requirements that limit nodes, if it is enforced everywhere; else none
     rollout: the pods that it is enforced for, if only for some
     contradictory: whether its own requirements reject every pod
+    work: to fold it with another policy takes so many times the work of a small one
+    work_to_match: the same, of asking which pods it is for
     required_none: classes of which it requires None, by the field of such a wish
     """
 
@@ -67,6 +75,8 @@ class Policy:
     rollout: Reach | None
     matches_something: bool
     contradictory: bool
+    work: int
+    work_to_match: int
     system: tuple[int, str] | None
 
     @property
@@ -133,7 +143,8 @@ def policy(
     everywhere = spec.enforcement == "Enforce" and spec.rollout is None
     required = [each for each in said if each.wish.part == "requirements"]
     parts = (spec.requirements, spec.overrides)
-    texts = (part.model_dump_json(exclude_none=True) if part else "" for part in parts)
+    blocks = (spec.match or Match(), *spec.exclude)
+    texts = [part.model_dump_json(exclude_none=True) if part else "" for part in parts]
     return Policy(
         document,
         model,
@@ -147,8 +158,15 @@ def policy(
         Reach(Match(namespaces=spec.rollout.namespaces)) if spec.rollout else None,
         nothing(spec.match or Match(), spec.exclude) is None,
         bool(fold((model.name,), [each.wish for each in required]).contradictions),
+        max(_work(sum(map(len, texts)), _LIGHT), _work(len(said), _FEW)),
+        _work(sum(len(each.model_dump_json(exclude_none=True)) for each in blocks), _LIGHT),
         operating_system.of_wishes(wishes),
     )
+
+
+def _work(size: int, small: int) -> int:
+    """How many times the work of what is small it takes to compare all in it, each with each."""
+    return 1 + (size // small) ** 2
 
 
 def _is_none(wish: Wish) -> bool:

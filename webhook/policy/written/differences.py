@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from webhook.policy.findings import FAULTS
+from webhook.policy.findings import FAULTS, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -16,9 +16,12 @@ _INDEX: Final = re.compile(r"\[\d+\]")
 
 
 def added(after: Sequence[Finding], before: Iterable[Finding]) -> list[Finding]:
-    """The findings that were not there before: not those that moved, or say it in other words."""
+    """The findings that were not there before: not those that moved, or say it in other words.
+
+    That not all was checked is told each time.
+    """
     known = {_identity(each) for each in before}
-    return [each for each in after if _identity(each) not in known]
+    return [each for each in after if each.kind is Kind.NOT_CHECKED or _identity(each) not in known]
 
 
 def _identity(finding: Finding) -> tuple[str, str, str, str]:
