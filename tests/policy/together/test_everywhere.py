@@ -27,6 +27,18 @@ def within(*pools: str) -> Json:
     return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
 
 
+def any_of(key: str, terms: int, values: int = 1) -> Json:
+    """A placement of many terms, all about one label."""
+    listed = [
+        {"matchExpressions": [
+            {"key": key, "operator": "In", "values": [f"v{at}-{more}" for more in range(values)]}
+        ]}
+        for at in range(terms)
+    ]  # fmt: skip
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": listed}}
+    return {"affinity": {"nodeAffinity": required}}
+
+
 AB, BC, AC = (within(*each) for each in ("ab", "bc", "ac"))
 A = policy("a", requirements=AB)
 B = policy("b", requirements=BC)
@@ -81,6 +93,13 @@ def found_in(*documents: Json) -> list[tuple[str, str, str]]:
         ([A, B, policy("c", priority=9, match=ML, requirements=AC)], ("of namespace ml-*",)),
         ([policy("a", requirements={**spot("Constrain"), "nodeSelector": {"spot": "false"}})],
          ("/a", "every pod that it matches", "'false'", "Constrain", "change the policy")),
+        # About different labels, but together too large.
+        ([policy("a", match=ML, requirements=any_of("x", terms=33)),
+          policy("b", match=ML, requirements=any_of("y", terms=33))],
+         ("/b", "1089 terms", "over 1024", "policy a requires", "policy b requires")),
+        ([policy("a", match=ML, requirements=any_of("x", terms=24, values=64)),
+          policy("b", match=ML, requirements=any_of("y", terms=24, values=64))],
+         ("/b", "values, over 65536")),
     ],
 )  # fmt: skip
 def test_requirements_that_reject_every_pod_are_an_error(

@@ -252,7 +252,7 @@ def _tokens(policy: Policy) -> set[str]:
     found: set[str] = set()
     for said in policy.hard:
         wish = said.wish
-        found.update(f"node {key}" for key in said.limits)
+        found.update(f"node {key}" for key in said.rivals)
         if isinstance(wish, TolerationWish):
             found.add(f"toleration {wish.toleration.get('key') or ''}")
         elif not (isinstance(wish, MemberWish) and wish.map == "nodeSelector"):

@@ -193,7 +193,7 @@ def _sure(policy: Policy, unsure: frozenset[str]) -> _Sure:
         if not isinstance(each.wish, TolerationWish)
         and not (isinstance(each.wish, CapacityWish) and each.wish.field in unsure)
     ]
-    tokens = (each.limits or {each.wish.field} for each in said)
+    tokens = (each.rivals or {each.wish.field} for each in said)
     return _Sure(policy, tuple(said), frozenset[str]().union(*tokens))
 
 

@@ -37,7 +37,12 @@ if TYPE_CHECKING:
 
 # Characters of what is small; the longest policy that ships has three thousand.
 _LIGHT: Final = 2_000
-# Wishes of a policy that are few.
+# Values of a condition that are few; what conditions of more, or of several terms, have in common:
+# no label's key begins with a slash, and no field is called so.
+_FEW_VALUES: Final = 64
+_TERMS: Final = "/terms"
+# Terms of a condition that are few; wishes of a policy that are.
+_FEW_TERMS: Final = 5
 _FEW: Final = 8
 
 
@@ -47,6 +52,21 @@ class Said(NamedTuple):
     wish: Wish
     path: Path
     limits: frozenset[str]
+
+    @property
+    def rivals(self) -> frozenset[str]:
+        """What another wish has to have in common with it, if no node is to meet both."""
+        terms = limits(self.wish)
+        values = sum(
+            len(requirement.get("values") or ())
+            for term in terms
+            for requirement in (
+                *(term.get("matchExpressions") or ()),
+                *(term.get("matchFields") or ()),
+            )
+        )
+        # Terms multiply, whatever they are about, and may become more than are computed.
+        return self.limits | {_TERMS} if len(terms) > 1 or values > _FEW_VALUES else self.limits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,7 +178,11 @@ def policy(
         Reach(Match(namespaces=spec.rollout.namespaces)) if spec.rollout else None,
         nothing(spec.match or Match(), spec.exclude) is None,
         bool(fold((model.name,), [each.wish for each in required]).contradictions),
-        max(_work(sum(map(len, texts)), _LIGHT), _work(len(said), _FEW)),
+        max(
+            _work(sum(map(len, texts)), _LIGHT),
+            _work(len(said), _FEW),
+            _work(max((len(limits(wish)) for wish in wishes), default=0), _FEW_TERMS),
+        ),
         _work(sum(len(each.model_dump_json(exclude_none=True)) for each in blocks), _LIGHT),
         operating_system.of_wishes(wishes),
     )
