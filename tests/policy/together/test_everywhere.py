@@ -12,6 +12,7 @@ from tests.laws.strategies import pods
 from tests.laws.world import decided, policy_set
 from tests.policy.together.test_warnings import policies_of, policy, pool, spot, thorough
 from tests.wording import Wording, mentions
+from webhook import names
 from webhook.policy.findings import Kind
 from webhook.policy.together.effort import Effort
 from webhook.policy.together.everywhere import rejecting
@@ -46,6 +47,12 @@ ML = {"namespaces": ["ml-*"]}
 
 
 WORKERS = {"roles": ["worker"]}
+
+
+def for_seconds(seconds: int) -> Json:
+    """A placement that tolerates a taint for some time."""
+    one = {"key": "x", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
+    return {"tolerations": [one]}
 
 
 def found_in(*documents: Json) -> list[tuple[str, str, str]]:
@@ -100,6 +107,36 @@ def found_in(*documents: Json) -> list[tuple[str, str, str]]:
         ([policy("a", match=ML, requirements=any_of("x", terms=24, values=64)),
           policy("b", match=ML, requirements=any_of("y", terms=24, values=64))],
          ("/b", "values, over 65536")),
+        # Requirements hold for pods of any system.
+        ([policy("a", requirements={"nodeSelector": {"kubernetes.io/os": "linux"}}),
+          policy("b", requirements={"nodeSelector": {"kubernetes.io/os": "windows"}})],
+         ("/b", "'linux'", "'windows'", "every run")),
+        ([policy("a", requirements=spot("Prefer")), policy("b", requirements=spot("Prevent"))],
+         ("/b", "Prefer", "Prevent")),
+        ([policy("a", requirements=for_seconds(5)), policy("b", requirements=for_seconds(50))],
+         ("/b: spec.requirements.tolerations[0]", "every run")),
+        # What asks nothing of a pod, or says it in other words.
+        ([policy("a", match={"podSelector": {}}, requirements=pool("a")),
+          policy("b", match=WORKERS, requirements=pool("b"))], ("every pod of role worker",)),
+        ([policy("a", match={"namespaces": ["**"]}, requirements=pool("a")),
+          policy("b", requirements=pool("b"))], ("of every run",)),
+        ([policy("a", match={"namespaceSelector": {"matchExpressions": [
+              {"key": "kubernetes.io/metadata.name", "operator": "Exists"}]}},
+              requirements=pool("a")), policy("b", match=ML, requirements=pool("b"))],
+         ("of namespace ml-*",)),
+        ([policy("a", match={"coordinator": True}, requirements=pool("a")),
+          policy("b", match={"roles": ["master"]}, requirements=pool("b"))],
+         ("of role master",)),
+        ([policy("a", match={"podSelector": {"matchLabels": {"fairlead.dev/role": "worker"}}},
+                 requirements=pool("a")),
+          policy("b", match=WORKERS, requirements=pool("b"))], ("that policy 'a' matches",)),
+        # Each pod meets one of two others.
+        ([policy("a", match={"kinds": list(names.KINDS)}, requirements=pool("a")),
+          policy("b", match=WORKERS, requirements=pool("b"))], ("that policy 'b' matches",)),
+        ([policy("a", match={"namespaces": ["ml-a"]}, requirements=pool("a")),
+          policy("b", match={"namespaces": ["ml-b"]}, requirements=pool("a")),
+          policy("c", match={"namespaces": ["ml-b", "ml-a"], "kinds": ["job"]},
+                 requirements=pool("c"))], ("/c", "that policy 'c' matches")),
     ],
 )  # fmt: skip
 def test_requirements_that_reject_every_pod_are_an_error(
@@ -141,10 +178,16 @@ def test_where_some_pods_pass_it_is_a_warning(documents: list[Json]) -> None:
         [policy("a", requirements=AB, exclude=[{"roles": ["ps"]}]),
          policy("b", requirements=BC, exclude=[{"kinds": ["job"]}]),
          policy("c", requirements=AC, match={"kinds": ["job"]})],
-        [policy("a", requirements={"nodeSelector": {"kubernetes.io/os": "linux"}}),
-         policy("b", requirements={"nodeSelector": {"kubernetes.io/os": "windows"}})],
         [policy("a", requirements={"tolerations": [{"operator": "Exists"}]}),
          policy("b", requirements={"tolerations": [{"key": "x", "operator": "Exists"}]})],
+        # A wider one stands before both.
+        [policy("a", requirements={"tolerations": [{"operator": "Exists"}]}),
+         policy("b", requirements=for_seconds(5)), policy("c", requirements=for_seconds(50))],
+        # Nothing is said of kind core, nor of workers that are not in any of the lists.
+        [policy("a", match={"kinds": list(names.KINDS[:-1])}, requirements=pool("a")),
+         policy("b", requirements=pool("b"), match=WORKERS)],
+        [policy("a", match={"namespaces": ["ml-a"]}, requirements=pool("a")),
+         policy("b", match={"namespaces": ["ml-b"]}, requirements=pool("b"))],
     ],
 )  # fmt: skip
 def test_requirements_that_some_pod_meets_are_no_error(documents: list[Json]) -> None:

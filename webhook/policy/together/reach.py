@@ -52,6 +52,7 @@ class Reach:
     """
 
     __slots__ = (
+        "_anywhere",
         "_coordinator",
         "_globs",
         "_namespace_labels",
@@ -67,7 +68,14 @@ class Reach:
     def __init__(self, match: Match) -> None:
         self._namespaces = frozenset(match.namespaces) if match.namespaces else None
         self._wider = [each for each in self._namespaces or () if is_glob(each)]
+        # In any namespace that there can be.
+        self._anywhere = self._namespaces is None or any(
+            set(each) == {"*"} for each in self._namespaces
+        )
         self._namespace_labels = _by_key(match.namespace_selector)
+        # Each namespace has the label of its name.
+        if all(e["operator"] == "Exists" for e in self._namespace_labels.get(_NAME_LABEL, ())):
+            self._namespace_labels.pop(_NAME_LABEL, None)
         self._pod_labels = _by_key(match.pod_selector)
         self._coordinator = match.coordinator
         self._sets: Mapping[str, frozenset[object]] = {
@@ -97,7 +105,7 @@ class Reach:
         found = {*self._sets, *self._label_keys}
         if self._coordinator is not None:
             found.add("coordinator")
-        if self._namespaces is not None and "*" not in self._namespaces:
+        if not self._anywhere:
             found.add("namespaces")
         return frozenset(found)
 
@@ -137,9 +145,9 @@ class Reach:
         )
 
     def _covers_namespaces(self, other: Reach) -> bool:
-        if self._namespaces is None or "*" in self._namespaces:
+        if self._anywhere:
             return True
-        if other.spaces is None:
+        if self._namespaces is None or other.spaces is None:
             return False
         others = other.spaces - self._namespaces
         return len(self._wider) * len(others) <= _MOST_PAIRS and all(
@@ -332,7 +340,7 @@ def requirements(selector: LabelSelector | None) -> Iterator[Requirement]:
         yield requirement
 
 
-def _by_key(selector: LabelSelector | None) -> Mapping[str, Sequence[Requirement]]:
+def _by_key(selector: LabelSelector | None) -> dict[str, list[Requirement]]:
     result: dict[str, list[Requirement]] = {}
     for requirement in requirements(selector):
         result.setdefault(requirement["key"], []).append(requirement)

@@ -135,16 +135,22 @@ class Policy:
         """Whether it is certain to change every pod that the other one may change."""
         return self is other or (self.rollout is None and self.enforced_for(other.match, other))
 
-    def enforced_for(self, pods: Reach, of: Policy | None = None) -> bool:
+    def enforced_for(
+        self, pods: Reach, of: Policy | None = None, *, required: bool = False
+    ) -> bool:
         """Whether it is certain to change or reject all of these pods; `of` matches them, if any.
 
-        A policy for one operating system is not for pods of another.
+        A policy for one operating system is not for pods of another, but for what is `required`.
         """
         if not self.enforced or (self.rollout and not self.rollout.covers(pods)):
             return False
         if self is of:
             return True
-        if self.system and (of is None or of.system is None or self.system[1] != of.system[1]):
+        if (
+            not required
+            and self.system
+            and (of is None or of.system is None or self.system[1] != of.system[1])
+        ):
             return False
         theirs = of.model.spec.exclude if of else ()
         return self.match.covers(pods) and all(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 from webhook.policy.model import PlacementPolicy
@@ -123,6 +124,7 @@ def _groups(
     effort = Effort(MOST_LOOKS)
     everywhere = list(rejecting(sound, some, effort))
     told = {each.policies for each in everywhere}
+    told |= {frozenset(two) for each in everywhere for two in combinations(each.policies, 2)}
     overlaps = overlapping(list(required(sound)), some, MOST_STEPS, steps)
     found = [each.finding() for each in everywhere]
     found += [each.finding() for each in overlaps if frozenset(each.policies) not in told]
