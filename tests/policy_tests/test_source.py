@@ -61,7 +61,7 @@ def test_documents_are_read_in_their_order() -> None:
         ),
         (
             case("{result: placed}", pod="{spec: {hostNetwork: yes}}"),
-            ("10:29: tests[0].pod.spec.hostNetwork: ", "yes", "true or false"),
+            ("10:29: tests[0].pod.spec.hostNetwork: ", "yes", "boolean"),
         ),
         (case("{result: placed}", more="user:"), ("tests[0].user: ", "null")),
         (HEAD + "tests: []\n", ("tests: ", "empty", "at least 1")),

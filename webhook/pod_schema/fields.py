@@ -179,4 +179,4 @@ def _is_container(value: Any) -> bool:
 def _noun(value: Any) -> str:
     if _is_container(value):
         return "a mapping" if isinstance(value, dict) else "a list"
-    return shown(value) if isinstance(value, str) else json.dumps(value, default=str)
+    return shown(value) if isinstance(value, str) else json.dumps(value)

@@ -18,6 +18,7 @@ from webhook.placement.schema.syntax import (
 )
 from webhook.placement.schema.taints import Taint, Toleration
 from webhook.pod_schema.fields import faults
+from webhook.policy.scalars import Disputed
 from webhook.strict import Problem, Strict, distinct, guess
 
 Text = Annotated[str, Field(min_length=1)]
@@ -70,11 +71,20 @@ class Pod(Strict):
         metadata = given.get("metadata")
         for part, kind in (("spec", "PodSpec"), ("metadata", "ObjectMeta")):
             # A slip in one would be passed over, and test nothing.
-            for fault in faults(given.get(part), kind, whole=False):
+            for fault in faults(_undisputed(given.get(part)), kind, whole=False):
                 yield Problem((part, *fault.path), fault.message)
         for name in ("labels", "annotations"):
             if isinstance(metadata, dict) and given.get(name) is not None and name in metadata:
                 yield Problem((name,), f"is in metadata.{name} too; keep one of the two")
+
+
+def _undisputed(value: Any) -> Any:
+    """The value without scalars that can be read in two ways, which are told of elsewhere."""
+    if isinstance(value, dict):
+        return {key: _undisputed(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_undisputed(item) for item in value]
+    return None if isinstance(value, Disputed) else value
 
 
 def _type_of(field: placement.Field) -> Any:
