@@ -254,6 +254,7 @@ def test_no_more_is_asked_than_somebody_waits_for() -> None:
 def test_that_not_all_was_checked_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody takes silence for an answer."""
     monkeypatch.setattr("webhook.policy.together.warnings.MOST_LOOKS", 2)
+    monkeypatch.setattr("webhook.policy.together.warnings.MOST_LOOKS_OF_ALL", 2)
     ready = policies_of([A, B, policy("c", requirements=AC)])
     for found in (warnings(ready), of_policy(ready, "c")):
         assert [(each.file.partition("/")[2], each.severity, each.kind) for each in found] == [

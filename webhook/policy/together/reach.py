@@ -34,6 +34,8 @@ _SINGLE: Final = {
     "roles": names.ROLE,
     "replica_indexes": names.REPLICA_INDEX,
 }
+# By name what documents write otherwise.
+_WRITTEN: Final = {"replica_indexes": "replicaIndexes"}
 # Of these it may have several, and one that is asked for is enough.
 _SEVERAL: Final = ("resources", "volumes")
 _KNOWN: Final = {"kinds": names.KINDS, "frameworks": tuple(FRAMEWORKS), "roles": names.ROLES}
@@ -197,7 +199,8 @@ class Reach:
                 said = ", ".join(map(str, sorted(self._sets[field], key=str)))
                 if field == "roles" and self._coordinator is False:
                     return "coordinator", f"pods of role {said} always lead their run"
-                return "podSelector", f"{_SINGLE[field]} says otherwise than {field}: {said}"
+                name = _WRITTEN.get(field, field)
+                return "podSelector", f"{_SINGLE[field]} says otherwise than {name}: {said}"
         return self._no_namespace()
 
     def _no_namespace(self) -> tuple[str, str] | None:

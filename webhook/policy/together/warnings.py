@@ -27,6 +27,7 @@ MOST_PAIRS: Final = 20_000
 MOST_WRITTEN: Final = 1_000
 # Steps by which those are looked for that reject whole sets of pods. Each takes some 5 µs.
 MOST_LOOKS: Final = 50_000
+MOST_LOOKS_OF_ALL: Final = 250_000
 # Steps by which three and more are looked for that merely overlap: for one policy, for several
 # while somebody waits, and for a whole set. Each takes some 5 µs.
 MOST_STEPS: Final = 500
@@ -76,7 +77,8 @@ def faults(policies: Sequence[Policy]) -> list[Finding]:
     """The errors alone: those with which a set serves all the same."""
     found = [each for policy in policies for each in contradicting.alone(policy)]
     sound = [each for each in policies if not each.contradictory]
-    found += [each.finding() for each in rejecting(sound, frozenset(policies), Effort(MOST_LOOKS))]
+    effort = Effort(MOST_LOOKS_OF_ALL)
+    found += [each.finding() for each in rejecting(sound, frozenset(policies), effort)]
     return sorted(each for each in found if each.is_fault)
 
 
@@ -121,7 +123,7 @@ def _groups(
     """
     sound = [each for each in policies if not each.contradictory]
     some = frozenset(chosen)
-    effort = Effort(MOST_LOOKS)
+    effort = Effort(MOST_LOOKS if len(some) < len(policies) else MOST_LOOKS_OF_ALL)
     everywhere = list(rejecting(sound, some, effort))
     told = {each.policies for each in everywhere}
     told |= {frozenset(two) for each in everywhere for two in combinations(each.policies, 2)}
