@@ -282,6 +282,10 @@ def test_an_object_that_is_too_large_is_refused_unread(wording: Wording) -> None
     wording(response["status"]["message"])
     assert world.post(review(None, large)).response["allowed"] is True
     assert world.post(review(wish(), large)).response["allowed"] is True
+    labelled = {**large, "metadata": {**large["metadata"], "labels": {"a": "b"}}}
+    assert world.post(review(labelled, large)).response["allowed"] is True
+    other = {**large, "spec": {**large["spec"], "priority": 1}}
+    assert world.post(review(other, large)).response["allowed"] is False
 
 
 def test_a_write_that_says_nothing_new_passes_whatever_there_is() -> None:

@@ -67,6 +67,15 @@ def test_two_requirements_that_contradict_each_other_are_both_named(wording: Wor
     wording(message)
 
 
+def test_two_long_values_are_cut_so_that_they_differ() -> None:
+    """Whoever reads it sees what is to be changed."""
+    same = "x" * 100
+    one, two = ({"annotations": {"note": f"{same}{end}"}} for end in "12")
+    bundle = folded({"requirements": one}, {"requirements": two})
+    for text in (bundle.contradictions[0], bundle.trace[0].reason):
+        mentions(text, "xx1'", "xx2'")
+
+
 def test_a_wish_that_no_node_can_meet_beside_an_earlier_one_drops_with_a_warning(
     wording: Wording,
 ) -> None:

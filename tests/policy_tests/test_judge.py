@@ -54,6 +54,21 @@ def test_an_expectation_that_is_met_passes(expect: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("expect", "field"),
+    [
+        ("{policies: [], runsOn: [spot-1]}", "runsOn"),
+        ("{policies: [], equals: {nodeSelector: {pool: spot}}}", "equals"),
+        ("{policies: [], contains: {tolerations: [{key: spot}]}}", "contains"),
+        ("{policies: [], lacks: {nodeSelector: [pool]}}", "lacks"),
+    ],
+)
+def test_what_is_expected_of_a_pod_that_is_not_placed_fails(expect: str, field: str) -> None:
+    """A mark that is misspelt, say: nothing was tested."""
+    (failure,) = verdict(expect, pod=NO_RUN).failures
+    assert (failure.field, failure.seen) == (field, "not-a-run")
+
+
+@pytest.mark.parametrize(
     ("expect", "field", "seen"),
     [
         ("{result: unchanged}", "result", "placed"),

@@ -53,11 +53,11 @@ def test_documents_are_read_in_their_order() -> None:
         ),
         (
             case("{result: placed}", pod="{spec: {tolerations: [{key: 5}]}}"),
-            ("10:36: tests[0].pod.spec.tolerations[0].key: ", "string", "int"),
+            ("10:36: tests[0].pod.spec.tolerations[0].key: ", "string", "5"),
         ),
         (
             case("{result: placed}", pod="{metadata: {labels: {a.b/c: 1}}}"),
-            ("10:36: tests[0].pod.metadata.labels[a.b/c]: ", "string", "int"),
+            ("10:36: tests[0].pod.metadata.labels[a.b/c]: ", "string", "1"),
         ),
         (
             case("{result: placed}", pod="{spec: {hostNetwork: yes}}"),
@@ -75,8 +75,20 @@ def test_documents_are_read_in_their_order() -> None:
         ("- a\n", ("1:1: ", "kind PolicyTest")),
         ("a: [\n", ("not YAML",)),
         (b"\xff", ("not UTF-8",)),
+        (
+            case("{result: placed}", pod="{spec: {affinity: {nodeAffinty: {}}}}"),
+            ("tests[0].pod.spec.affinity.nodeAffinty: ", "did you mean 'nodeAffinity'?"),
+        ),
+        (
+            case("{result: placed}", pod="{spec: {containers: [{resources: {request: {}}}]}}"),
+            ("containers[0].resources.request: ", "did you mean 'requests'?"),
+        ),
+        (case("{result: placed}", pod="{metadata: {zzz: 1}}"), ("metadata.zzz: ", "no such field")),
+        (case("{equals: {}}"), ("tests[0].expect.equals: ", "expects nothing")),
+        (case("{audited: {}}"), ("tests[0].expect.audited: ", "expects nothing")),
+        (case("{lacks: {tolerations: []}}"), ("expect.lacks.tolerations: ", "expects nothing")),
     ],
-    ids=range(22),
+    ids=range(28),
 )
 def test_a_slip_is_found_where_it_stands(
     text: str | bytes, facts: tuple[str, ...], wording: Wording

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # Bytes. It repeats what the pod's author wrote, who could fill logs with it.
 _LONGEST_PATCH: Final = 16_384
 # What a policy under Audit would have meant to a pod. same: it would be as it is; changes: it would
-# be placed otherwise; rejects: refused.
+# be placed otherwise, or that is not known, for another policy would refuse it; rejects: refused.
 Outcome: TypeAlias = Literal["same", "changes", "rejects"]
 
 
@@ -78,4 +78,4 @@ def outcomes(
     }
     if not any(own.values()):
         own = dict.fromkeys(policies, tuple(rejections))
-    return {policy: ("rejects" if said else "same", said) for policy, said in own.items()}
+    return {policy: ("rejects" if said else "changes", said) for policy, said in own.items()}

@@ -162,9 +162,9 @@ class PolicyHandler:
 
     def _write(self, request: PolicyRequest) -> Write:
         old = self._text(request.resource, request.old)
-        # One that was stored before it could be judged must go, or be replaced.
-        known = old if old is None or len(old) <= MOST_BYTES else None
         new = self._text(request.resource, request.new)
+        # One that was stored before it could be judged must go, be replaced, or be given a label.
+        known = old if old is None or len(old) <= MOST_BYTES or old == new else None
         return Write(f"{request.resource}/{request.name}", known, new)
 
     async def _judgement(self, write: Write) -> Judgement:

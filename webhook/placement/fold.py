@@ -18,7 +18,7 @@ from webhook.placement import node_affinity
 from webhook.placement.bundle import Bundle, Demand
 from webhook.placement.node_wishes import condition_of, keys_of, limits_nodes
 from webhook.placement.tolerations import NO_EXECUTE, covers, normal
-from webhook.placement.trace import Entry, Outcome, entry, quoted, warning
+from webhook.placement.trace import Entry, Outcome, entry, quoted, quoted_both, warning
 from webhook.placement.wishes import (
     PARTS,
     CapacityWish,
@@ -104,7 +104,7 @@ class _Folding:
             self._contradict(wish, [rival])
             return
         if isinstance(rival, MemberWish) and isinstance(wish, MemberWish) and self._is_ahead(rival):
-            wants, has = quoted(wish.value), quoted(rival.value)
+            wants, has = quoted_both(wish.value, rival.value)
             self.trace.append(entry(wish, "kept", f"{rival.policy} put {has}"))
             self._warn(wish, f"wants {wants}, {rival.policy} put {has}: kept")
             return
@@ -113,8 +113,10 @@ class _Folding:
         self.trace.append(entry(wish, outcome, f"policy {rival.policy} ({rival.part}) {says}"))
 
     def _contradict(self, wish: Wish, others: Sequence[Wish], reason: str = "") -> None:
-        beside = " and ".join(_required(each) for each in others)
-        what = f"wants {wish.wanted}; {beside}" if beside else f"wants {wish.wanted}"
+        *theirs, own = _wanted([*others, wish])
+        pairs = zip(others, theirs, strict=True)
+        beside = " and ".join(_required(each, wanted) for each, wanted in pairs)
+        what = f"wants {own}; {beside}" if beside else f"wants {own}"
         self.trace.append(entry(wish, "rejected", f"{what}: {reason}" if reason else what))
         self.contradictions.append(contradiction([*others, wish], reason))
 
@@ -248,17 +250,27 @@ def _key(wish: Wish) -> object:
             return wish.field
 
 
-def _required(wish: Wish) -> str:
-    return f"policy {wish.policy} requires {wish.field} {wish.wanted}"
+def _required(wish: Wish, wanted: str) -> str:
+    return f"policy {wish.policy} requires {wish.field} {wanted}"
+
+
+def _wanted(wishes: Sequence[Wish]) -> list[str]:
+    """What each wants; of two long values so much that they differ."""
+    texts = [each.wanted for each in wishes]
+    match wishes:
+        case [ScalarWish() | MemberWish() as one, ScalarWish() | MemberWish() as other]:
+            return list(quoted_both(one.value, other.value)) if texts[0] == texts[1] else texts
+    return texts
 
 
 def contradiction(wishes: Sequence[Wish], reason: str = "") -> str:
     """What requirements that cannot hold together want, each with its policy, and the cure."""
     if len({wish.field for wish in wishes}) == 1 < len(wishes) and not reason:
-        wanted = ", ".join(f"policy {each.policy} requires {each.wanted}" for each in wishes)
+        pairs = zip(wishes, _wanted(wishes), strict=True)
+        wanted = ", ".join(f"policy {each.policy} requires {text}" for each, text in pairs)
         what = f"{wishes[0].field}: {wanted}"
     else:
-        what = f"{', '.join(map(_required, wishes))}: {reason or _TOGETHER}"
+        what = f"{', '.join(map(_required, wishes, _wanted(wishes)))}: {reason or _TOGETHER}"
     if len({wish.policy for wish in wishes}) == 1:
         return f"{what}; change the policy"
     return f"{what}; change one of them or narrow its match"

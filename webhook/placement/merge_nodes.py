@@ -16,7 +16,7 @@ from webhook.placement.node_wishes import (
     node_wishes,
     with_wishes,
 )
-from webhook.placement.trace import quoted
+from webhook.placement.trace import quoted, quoted_both
 from webhook.placement.wishes import CapacityWish, MemberWish, RequiredWish
 
 if TYPE_CHECKING:
@@ -195,7 +195,8 @@ def _note(wish: NodeWish, pod: PodPlacement, ledger: Ledger) -> None:
             elif said is None:
                 ledger.note(wish, "set", quoted(wish.value))
             elif wish.part != "requirements":  # which has rejected the pod, and said so
-                ledger.note(wish, "set", f"{quoted(wish.value)} instead of {quoted(said)}")
+                wanted, other = quoted_both(wish.value, said)
+                ledger.note(wish, "set", f"{wanted} instead of {other}")
         case RequiredWish():
             ledger.note(wish, "set", "set" if pod.required is None else "ANDed into every term")
         case CapacityWish():

@@ -90,14 +90,17 @@ def _applies(
         ledger.note(wish, "set", str(wish.value))
         return True
     elif wish.part == "requirements":
-        ledger.reject(wish, f"must be {quoted(wish.value)}; the pod says {quoted(value)}")
+        wanted, said = quoted_both(wish.value, value)
+        ledger.reject(wish, f"must be {wanted}; the pod says {said}")
     elif wish.is_default:
         ledger.note(wish, "kept", f"the pod says {quoted(value)}")
     elif field.overrides == "reject":
-        what = f"wants {quoted(wish.value)}; the pod says {quoted(value)}"
+        wanted, said = quoted_both(wish.value, value)
+        what = f"wants {wanted}; the pod says {said}"
         ledger.reject(wish, f"{what}, {field.why}")
     else:
-        ledger.note(wish, "set", f"{quoted(wish.value)} instead of {quoted(value)}")
+        wanted, said = quoted_both(wish.value, value)
+        ledger.note(wish, "set", f"{wanted} instead of {said}")
         return True
     return False
 

@@ -19,7 +19,7 @@ from webhook.placement.node_wishes import (
     with_wishes,
 )
 from webhook.placement.pod import REQUIRED_LISTS
-from webhook.placement.trace import quoted
+from webhook.placement.trace import quoted, quoted_both
 from webhook.placement.wishes import ListWish, MemberWish, SpreadWish
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ def judge(bundle: Bundle, pod: PodPlacement, asked: Sequence[Settled], ledger: L
         if isinstance(wish, MemberWish):
             said = selector.get(wish.key)
             if said is not None and said != wish.value:
-                ledger.reject(wish, f"must be {quoted(wish.value)}; the pod says {quoted(said)}")
+                wanted, other = quoted_both(wish.value, said)
+                ledger.reject(wish, f"must be {wanted}; the pod says {other}")
             elif possible and not node_affinity.satisfiable(
                 own, {**selector, wish.key: wish.value}
             ):

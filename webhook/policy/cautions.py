@@ -9,9 +9,11 @@ from webhook.policy.exception_model import PlacementException
 from webhook.policy.findings import Caution, Kind
 from webhook.policy.model import CapacityClass, PlacementPolicy
 from webhook.policy.together import nothing
+from webhook.run.rendezvous.table import FRAMEWORKS
+from webhook.strict import guess, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.placement.schema import (
         Affinity,
@@ -40,6 +42,12 @@ SINGLE_NODE_LABELS: Final = frozenset(
 )
 
 
+# The words of labels of ours.
+_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
+    names.KIND: names.KINDS,
+    names.FRAMEWORK: tuple(FRAMEWORKS),
+    names.ROLE: names.ROLES,
+}
 _DROPPED: Final = (
     ": fill it in, or remove it if that is meant; the API server drops a key without a value"
 )
@@ -55,6 +63,7 @@ def cautions(document: PolicyDocument) -> Iterator[Caution]:
         for at, block in ((("match",), spec.match), *_numbered("exclude", spec.exclude)):
             if block is not None:
                 yield from _empty_selectors(block, ("spec", *at))
+                yield from _unread_labels(block, ("spec", *at))
         yield from nothing.of_policy(spec)
     elif isinstance(document, CapacityClass):
         yield from _capacity_class(document)
@@ -94,6 +103,25 @@ def _empty_selectors(match: Match, at: Path) -> Iterator[Caution]:
                     f"{field} is empty and leaves nothing out{_DROPPED}",
                     Kind.EMPTY_SETTING,
                 )
+
+
+def _unread_labels(match: Match, at: Path) -> Iterator[Caution]:
+    """Values of labels of ours that no pod should have: they count as not said."""
+    selector = match.pod_selector
+    written: list[tuple[Path, str, str]] = [
+        (("matchLabels", key), key, value)
+        for key, value in ((selector and selector.match_labels) or {}).items()
+    ]
+    for position, each in enumerate((selector and selector.match_expressions) or ()):
+        written += [
+            (("matchExpressions", position, "values", index), each.key, value)
+            for index, value in enumerate(each.values or ())
+        ]
+    for path, key, value in written:
+        known = _WORDS.get(key)
+        if known and value.lower() not in known:
+            what = f"{key} {shown(value)} is not one of {', '.join(known)}"
+            yield Caution((*at, "podSelector", *path), what + guess(value.lower(), known))
 
 
 def _written(model: Strict) -> Iterator[tuple[str, object]]:
@@ -160,6 +188,7 @@ def _capacity_class(document: CapacityClass) -> Iterator[Caution]:
 def _exception(document: PlacementException) -> Iterator[Caution]:
     match = document.spec.match
     yield from _empty_selectors(match, ("spec", "match"))
+    yield from _unread_labels(match, ("spec", "match"))
     yield from nothing.of_exception(match)
     everywhere = any(set(glob) == {"*"} for glob in match.namespaces or ())
     if everywhere and match.model_copy(update={"namespaces": None}).is_empty:

@@ -30,6 +30,7 @@ class Kind(StrEnum):
     DROPPED_BESIDE = "dropped-beside"
     EQUAL_PRIORITY = "equal-priority"
     NO_NODE = "no-node"  # given the nodes that there are
+    NOT_CHECKED = "not-checked"  # too many policies, or too large ones, for the time there is
     TAINTS_NOT_TOLERATED = "taints-not-tolerated"
 
 

@@ -200,8 +200,17 @@ def _placement(
     expect: Expectation, pod: JsonObject, decision: Decision, given: Sequence[Node]
 ) -> Iterator[Failure]:
     """The pod's fields after the patch, and the nodes that then admit it."""
-    asks = (expect.equals, expect.contains, expect.lacks, expect.runs_on)
-    if decision.result in WITHOUT_PLACEMENT or all(ask is None for ask in asks):
+    asks = {
+        "equals": expect.equals,
+        "contains": expect.contains,
+        "lacks": expect.lacks,
+        "runsOn": expect.runs_on,
+    }
+    asked = [name for name, ask in asks.items() if ask is not None]
+    if not asked:
+        return
+    if decision.result in WITHOUT_PLACEMENT:
+        yield Failure(", ".join(asked), "a pod that is placed", decision.result)
         return
     final: JsonObject = jsonpatch.apply_patch(copy.deepcopy(pod), list(decision.patch))
     if expect.equals is not None:

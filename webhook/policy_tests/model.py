@@ -17,7 +17,8 @@ from webhook.placement.schema.syntax import (
     ObjectName,
 )
 from webhook.placement.schema.taints import Taint, Toleration
-from webhook.pod_schema.fields import fields_of
+from webhook.pod_schema.fields import faults
+from webhook.policy.scalars import Disputed
 from webhook.strict import Problem, Strict, distinct, guess
 
 Text = Annotated[str, Field(min_length=1)]
@@ -66,17 +67,24 @@ class Pod(Strict):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """No field of the spec that there is not, and nothing said twice."""
-        spec, metadata = given.get("spec"), given.get("metadata")
-        known = fields_of("PodSpec")
-        for name in spec if isinstance(spec, dict) else ():
+        """No field that a pod has not, at any depth, and nothing said twice."""
+        metadata = given.get("metadata")
+        for part, kind in (("spec", "PodSpec"), ("metadata", "ObjectMeta")):
             # A slip in one would be passed over, and test nothing.
-            if isinstance(name, str) and name not in known:
-                hint = guess(name, tuple(known))
-                yield Problem(("spec", name), f"a pod's spec has no such field{hint}")
+            for fault in faults(_undisputed(given.get(part)), kind, whole=False):
+                yield Problem((part, *fault.path), fault.message)
         for name in ("labels", "annotations"):
             if isinstance(metadata, dict) and given.get(name) is not None and name in metadata:
                 yield Problem((name,), f"is in metadata.{name} too; keep one of the two")
+
+
+def _undisputed(value: Any) -> Any:
+    """The value without scalars that can be read in two ways, which are told of elsewhere."""
+    if isinstance(value, dict):
+        return {key: _undisputed(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_undisputed(item) for item in value]
+    return None if isinstance(value, Disputed) else value
 
 
 def _type_of(field: placement.Field) -> Any:
@@ -146,6 +154,16 @@ class Audited(Strict):
     )
 
 
+def _empty(given: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Where an expectation is written of which nothing is asked."""
+    for name in ("equals", "contains", "lacks", "audited"):
+        if given.get(name) == {}:
+            yield (name,)
+        # What equals nothing is unset.
+        elif name in ("contains", "lacks") and isinstance(given.get(name), dict):
+            yield from ((name, field) for field, value in given[name].items() if value in ({}, []))
+
+
 class Expectation(Strict):
     """What must come out. What is not written is not asked, but that the pod is admitted."""
 
@@ -192,6 +210,8 @@ class Expectation(Strict):
         """An expectation that cannot be, or that expects nothing."""
         if not any(value is not None for value in given.values()):
             yield Problem((), "expects nothing; say at least what the result is")
+        for at in _empty(given):
+            yield Problem(at, "is empty and expects nothing; fill it in, or remove it")
         result = given.get("result")
         if given.get("reason") is not None and result not in ("rejected", "left-alone"):
             yield Problem(("reason",), "goes with result: rejected or left-alone")

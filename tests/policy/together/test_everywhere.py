@@ -12,7 +12,9 @@ from tests.laws.strategies import pods
 from tests.laws.world import decided, policy_set
 from tests.policy.together.test_warnings import policies_of, policy, pool, spot, thorough
 from tests.wording import Wording, mentions
+from webhook import names
 from webhook.policy.findings import Kind
+from webhook.policy.together.effort import Effort
 from webhook.policy.together.everywhere import rejecting
 from webhook.policy.together.warnings import of_policy, warnings
 
@@ -26,6 +28,18 @@ def within(*pools: str) -> Json:
     return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
 
 
+def any_of(key: str, terms: int, values: int = 1) -> Json:
+    """A placement of many terms, all about one label."""
+    listed = [
+        {"matchExpressions": [
+            {"key": key, "operator": "In", "values": [f"v{at}-{more}" for more in range(values)]}
+        ]}
+        for at in range(terms)
+    ]  # fmt: skip
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": listed}}
+    return {"affinity": {"nodeAffinity": required}}
+
+
 AB, BC, AC = (within(*each) for each in ("ab", "bc", "ac"))
 A = policy("a", requirements=AB)
 B = policy("b", requirements=BC)
@@ -33,6 +47,12 @@ ML = {"namespaces": ["ml-*"]}
 
 
 WORKERS = {"roles": ["worker"]}
+
+
+def for_seconds(seconds: int) -> Json:
+    """A placement that tolerates a taint for some time."""
+    one = {"key": "x", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
+    return {"tolerations": [one]}
 
 
 def found_in(*documents: Json) -> list[tuple[str, str, str]]:
@@ -80,6 +100,43 @@ def found_in(*documents: Json) -> list[tuple[str, str, str]]:
         ([A, B, policy("c", priority=9, match=ML, requirements=AC)], ("of namespace ml-*",)),
         ([policy("a", requirements={**spot("Constrain"), "nodeSelector": {"spot": "false"}})],
          ("/a", "every pod that it matches", "'false'", "Constrain", "change the policy")),
+        # About different labels, but together too large.
+        ([policy("a", match=ML, requirements=any_of("x", terms=33)),
+          policy("b", match=ML, requirements=any_of("y", terms=33))],
+         ("/b", "1089 terms", "over 1024", "policy a requires", "policy b requires")),
+        ([policy("a", match=ML, requirements=any_of("x", terms=24, values=64)),
+          policy("b", match=ML, requirements=any_of("y", terms=24, values=64))],
+         ("/b", "values, over 65536")),
+        # Requirements hold for pods of any system.
+        ([policy("a", requirements={"nodeSelector": {"kubernetes.io/os": "linux"}}),
+          policy("b", requirements={"nodeSelector": {"kubernetes.io/os": "windows"}})],
+         ("/b", "'linux'", "'windows'", "every run")),
+        ([policy("a", requirements=spot("Prefer")), policy("b", requirements=spot("Prevent"))],
+         ("/b", "Prefer", "Prevent")),
+        ([policy("a", requirements=for_seconds(5)), policy("b", requirements=for_seconds(50))],
+         ("/b: spec.requirements.tolerations[0]", "every run")),
+        # What asks nothing of a pod, or says it in other words.
+        ([policy("a", match={"podSelector": {}}, requirements=pool("a")),
+          policy("b", match=WORKERS, requirements=pool("b"))], ("every pod of role worker",)),
+        ([policy("a", match={"namespaces": ["**"]}, requirements=pool("a")),
+          policy("b", requirements=pool("b"))], ("of every run",)),
+        ([policy("a", match={"namespaceSelector": {"matchExpressions": [
+              {"key": "kubernetes.io/metadata.name", "operator": "Exists"}]}},
+              requirements=pool("a")), policy("b", match=ML, requirements=pool("b"))],
+         ("of namespace ml-*",)),
+        ([policy("a", match={"coordinator": True}, requirements=pool("a")),
+          policy("b", match={"roles": ["master"]}, requirements=pool("b"))],
+         ("of role master",)),
+        ([policy("a", match={"podSelector": {"matchLabels": {"fairlead.dev/role": "worker"}}},
+                 requirements=pool("a")),
+          policy("b", match=WORKERS, requirements=pool("b"))], ("that policy 'a' matches",)),
+        # Each pod meets one of two others.
+        ([policy("a", match={"kinds": list(names.KINDS)}, requirements=pool("a")),
+          policy("b", match=WORKERS, requirements=pool("b"))], ("that policy 'b' matches",)),
+        ([policy("a", match={"namespaces": ["ml-a"]}, requirements=pool("a")),
+          policy("b", match={"namespaces": ["ml-b"]}, requirements=pool("a")),
+          policy("c", match={"namespaces": ["ml-b", "ml-a"], "kinds": ["job"]},
+                 requirements=pool("c"))], ("/c", "that policy 'c' matches")),
         ([policy("a", match={"serviceAccounts": ["train*"]}, requirements=pool("a")),
           policy("b", match={"serviceAccounts": ["trainer", "web"]}, requirements=pool("b"))],
          ("/b", "every pod of service account trainer is rejected")),
@@ -124,10 +181,16 @@ def test_where_some_pods_pass_it_is_a_warning(documents: list[Json]) -> None:
         [policy("a", requirements=AB, exclude=[{"roles": ["ps"]}]),
          policy("b", requirements=BC, exclude=[{"kinds": ["job"]}]),
          policy("c", requirements=AC, match={"kinds": ["job"]})],
-        [policy("a", requirements={"nodeSelector": {"kubernetes.io/os": "linux"}}),
-         policy("b", requirements={"nodeSelector": {"kubernetes.io/os": "windows"}})],
         [policy("a", requirements={"tolerations": [{"operator": "Exists"}]}),
          policy("b", requirements={"tolerations": [{"key": "x", "operator": "Exists"}]})],
+        # A wider one stands before both.
+        [policy("a", requirements={"tolerations": [{"operator": "Exists"}]}),
+         policy("b", requirements=for_seconds(5)), policy("c", requirements=for_seconds(50))],
+        # Nothing is said of kind core, nor of workers that are not in any of the lists.
+        [policy("a", match={"kinds": list(names.KINDS[:-1])}, requirements=pool("a")),
+         policy("b", requirements=pool("b"), match=WORKERS)],
+        [policy("a", match={"namespaces": ["ml-a"]}, requirements=pool("a")),
+         policy("b", match={"namespaces": ["ml-b"]}, requirements=pool("b"))],
     ],
 )  # fmt: skip
 def test_requirements_that_some_pod_meets_are_no_error(documents: list[Json]) -> None:
@@ -184,7 +247,22 @@ def test_of_very_many_those_that_want_one_key_are_told() -> None:
 def test_no_more_is_asked_than_somebody_waits_for() -> None:
     """Each policy is held against all others that require something."""
     ready = policies_of([A, B, policy("c", requirements=AC)])
-    assert [len(list(rejecting(ready, frozenset(ready), most))) for most in (2, 3)] == [0, 1]
+    found = {}
+    for most in (5, 200):
+        effort = Effort(most)
+        found[most] = len(list(rejecting(ready, frozenset(ready), effort))), effort.is_over
+    assert found == {5: (0, True), 200: (1, False)}
+
+
+def test_that_not_all_was_checked_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody takes silence for an answer."""
+    monkeypatch.setattr("webhook.policy.together.warnings.MOST_LOOKS", 2)
+    monkeypatch.setattr("webhook.policy.together.warnings.MOST_LOOKS_OF_ALL", 2)
+    ready = policies_of([A, B, policy("c", requirements=AC)])
+    for found in (warnings(ready), of_policy(ready, "c")):
+        assert [(each.file.partition("/")[2], each.severity, each.kind) for each in found] == [
+            ("c", "warning", Kind.NOT_CHECKED)
+        ]
 
 
 few_pools = st.lists(st.sampled_from("abcd"), min_size=2, max_size=3, unique=True)

@@ -68,6 +68,25 @@ def test_what_another_policy_may_decide_is_not_certain() -> None:
     assert {each.severity for each in found_in(second, third)} == {"error"}
 
 
+def test_it_is_certain_for_every_pod_of_any_of_them() -> None:
+    """Of one before the last, too; it is told at the last."""
+    first = policy("a", match={"kinds": ["notebook"]}, overrides=pool("a"))
+    (finding,) = found_in(first, policy("b", overrides=spot("Constrain")))
+    assert finding.severity == "error"
+    mentions(str(finding), "placementpolicies/b", "every pod that policy 'a' matches")
+
+
+def test_that_not_all_was_checked_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And it makes no policy unsatisfiable."""
+    monkeypatch.setattr("webhook.policy.set_judgement.MOST_LOOKS_AT_NODES", 0)
+    read = Objects().documents(objects(NOTEBOOKS, GPUS, *CLASSES[:1]))
+    judged = judge_set(read, nodes=NODES)
+    told = [each for each in judged.findings if each.kind is Kind.NOT_CHECKED]
+    assert [(each.file, each.severity) for each in told] == [
+        ("placementpolicies/notebooks", "warning")
+    ]
+
+
 def test_three_of_which_each_two_leave_a_node_are_told(wording: Wording) -> None:
     """With a pod."""
     nodes = tuple(Node(each, dict.fromkeys(each, "1"), ()) for each in ("xy", "yz", "xz"))

@@ -94,6 +94,12 @@ def found_in(**spec: Any) -> list[Finding]:
             "spec.match.podSelector",
             (ROLE, "roles: worker"),
         ),
+        (
+            {"match": {"replicaIndexes": [0],
+                       "podSelector": {"matchLabels": {"fairlead.dev/replica-index": "1"}}}},
+            "spec.match.podSelector",
+            ("replica-index", "replicaIndexes: 0"),
+        ),
         ({"match": {"namespaces": ["kube-system"]}}, "spec.match.namespaces", ("never reach",)),
         ({"match": {"namespaces": ["-*"]}}, "spec.match.namespaces", ("-*",)),
         (

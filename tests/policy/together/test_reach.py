@@ -206,6 +206,25 @@ def test_what_two_globs_share_is_never_missed(one: str, two: str, some: list[str
             assert overlap(one, two)
 
 
+def test_globs_of_many_stars_take_no_longer_than_others() -> None:
+    """Anybody may post one, and each is held against all others: tried in turn, they take years."""
+    stars, name = "*a" * 31, "a" * 62 + "b"
+    for glob in (stars, stars.replace("a*a", "a*?", 7)):
+        assert not includes(glob, name)
+        assert not overlap(glob, name)
+        assert not overlap(name, glob)
+        assert conditions.globs([glob]).match(name) is None
+
+
+def test_of_very_many_globs_nothing_is_proved() -> None:
+    """To hold each against each takes too long."""
+    one = {"namespaces": [f"a{at}-*" for at in range(100)]}
+    two = {"namespaces": [f"b{at}-*" for at in range(100)]}
+    assert not apart(one, two)
+    assert not covers(one, {"namespaces": [f"a{at}-*-x" for at in range(100)]})
+    assert covers(one, one)
+
+
 def test_teams_of_globs_that_differ_are_not_told_to_overlap() -> None:
     """As eleven teams are written."""
     teams = [{"namespaces": [f"team-{at}", f"lab-{at}-*"]} for at in range(1, 12)]

@@ -237,6 +237,27 @@ def test_a_stored_set_with_a_fault_keeps_nobody_from_writing(new: Json, refused:
     assert load_objects(texts(*there)).policies.policies
 
 
+@pytest.mark.parametrize(
+    ("there", "new"),
+    [
+        # The order of three that contradict each other.
+        ([zone(name, name) for name in "abc"], zone("a", "a", priority=-1)),
+        ([zone(name, name) for name in "abc"], zone("c", "c", priority=1)),
+        # One that rejected all of its pods by itself.
+        (
+            [
+                policy("a", requirements={**LESS_THAN_NONE, "nodeSelector": {"zone": "a"}}),
+                zone("b", "b"),
+            ],
+            zone("a", "a"),
+        ),
+    ],
+)
+def test_an_edit_that_makes_nothing_worse_is_not_refused(there: list[Json], new: Json) -> None:
+    """Whichever of the policies that reject pods are told first."""
+    assert judge(there, new).refusals == ()
+
+
 def test_a_class_that_changes_can_set_policies_against_each_other(wording: Wording) -> None:
     """Told to whoever changes the class, of those who name it or what is not of it."""
     there = [

@@ -77,7 +77,8 @@ def _by_nodes(
 def _said(reach: Reach, concerns: Sequence[Concern]) -> Said:
     wrong = [each for each in concerns if each.severity == "error"]
     message = "; ".join(each.message for each in (wrong or concerns)[:_MOST_CONCERNS])
-    if wrong or (reach.chosen == 0 and concerns):
+    found = any(each.about is not Kind.NOT_CHECKED for each in concerns)
+    if wrong or (reach.chosen == 0 and found):
         kind = Kind.NO_NODE if reach.chosen == 0 else wrong[0].about
         reason = "NoNode" if kind is Kind.NO_NODE else "TaintsNotTolerated"
         return Said(SATISFIABLE, "False", reason, message)

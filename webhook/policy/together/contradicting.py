@@ -93,7 +93,7 @@ class Pairs:
         fights: dict[tuple[int, int, _Trouble, bool], list[_Fight]] = {}
         done: set[int] = set()
         for policy in chosen:
-            if not self._folds or not self._looks:
+            if self._folds <= 0 or self._looks <= 0:
                 break
             done.add(self._at[id(policy)])
             for fight in self._fights(policy, done, level=level):
@@ -111,9 +111,9 @@ class Pairs:
         for mind in sorted(minds - {policy.mind}):
             for at in self._by_mind[mind]:
                 other = self._policies[at]
-                if at in done or not self._looks:
+                if at in done or self._looks <= 0:
                     continue
-                self._looks -= 1
+                self._looks -= policy.work_to_match + other.work_to_match - 1
                 # Most policies of a large set are for pods of their own.
                 if not policy.apart(other):
                     one, two = (policy, other) if mine < at else (other, policy)
@@ -123,9 +123,9 @@ class Pairs:
         key = (one.mind, two.mind)
         found = self._known.get(key)
         if found is None:
-            if not self._folds:
+            if self._folds <= 0:
                 return ()
-            self._folds -= 1
+            self._folds -= one.work + two.work - 1
             found = self._known[key] = tuple(_meet(one, two, self._own(one) | self._own(two)))
         return found
 
@@ -252,7 +252,7 @@ def _tokens(policy: Policy) -> set[str]:
     found: set[str] = set()
     for said in policy.hard:
         wish = said.wish
-        found.update(f"node {key}" for key in said.limits)
+        found.update(f"node {key}" for key in said.rivals)
         if isinstance(wish, TolerationWish):
             found.add(f"toleration {wish.toleration.get('key') or ''}")
         elif not (isinstance(wish, MemberWish) and wish.map == "nodeSelector"):

@@ -10,25 +10,31 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from webhook.placement.fold import fold
+from webhook.placement.tolerations import covers, normal
 from webhook.placement.wishes import CapacityWish, TolerationWish
 from webhook.policy.conditions import FIELDS
 from webhook.policy.findings import Kind, first_few
 from webhook.policy.match_model import Match
-from webhook.policy.together.reach import Reach
+from webhook.policy.together.reach import Reach, atoms
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from webhook.placement.bundle import Bundle
+    from webhook.placement.wishes import Wish
     from webhook.policy.findings import Finding
+    from webhook.policy.together.effort import Effort
     from webhook.policy.together.said import Policy, Said
 
+_ByAsked: TypeAlias = "dict[frozenset[str], list[_Sure]]"
 _NAMED: Final = 3
 # Of more that may get into each other's way only what wants one key is looked at.
 _MOST: Final = 20
+# What it takes to fold one policy with others.
+_STEPS_OF_A_FOLD: Final = 10
 # So few that each is asked for first.
 _FEW: Final = 8
 
@@ -81,33 +87,96 @@ class Rejecting(NamedTuple):
 
 
 def rejecting(
-    policies: Sequence[Policy], chosen: Collection[Policy], most: int
+    policies: Sequence[Policy], chosen: Collection[Policy], effort: Effort
 ) -> Iterator[Rejecting]:
     """Policies, given in their order, that reject whole sets of pods, the chosen among them.
 
-    At most `most` times it is asked whether one is enforced for all of a set.
+    To ask whether one is enforced for all of a set is a step, or more if it says much.
     """
-    unsure = frozenset[str]().union(*(each.required_none for each in policies))
-    index = _Index(_sure(each, unsure) for each in policies if each.enforced)
-    cores = _Cores()
+    unsure = _Unsure(policies)
+    sure = [_sure(each, unsure) for each in policies if each.enforced]
+    index = _Index(sure)
+    cores = _Cores(effort)
     found: dict[tuple[_Sure, ...], list[str]] = {}
     for pods in _sets_of_pods(policies):
-        if len(chosen) < _FEW and not any(
-            each.enforced_for(pods.reach, pods.of) for each in chosen
-        ):
-            continue
+        if len(chosen) < _FEW:
+            if not effort.spend(sum(each.work_to_match for each in chosen)):
+                break
+            if not any(_requires_of(each, pods) for each in chosen):
+                continue
         near = index.near(pods.reach)
-        most -= len(near)
-        if most < 0:
+        larger = pods.of.work_to_match - 1 if pods.of else 0
+        if not effort.spend(sum(each.policy.work_to_match + larger for each in near)):
             break
-        group = [each for each in near if each.policy.enforced_for(pods.reach, pods.of)]
-        for core in cores.of(sorted(group, key=lambda each: each.policy.order)):
+        group = [each for each in near if _requires_of(each.policy, pods)]
+        # By name: of several that contradict, a change of priority shall not choose others.
+        for core in cores.of(sorted(group, key=lambda each: each.policy.name)):
             if any(each.policy in chosen for each in core):
                 found.setdefault(core, []).append(pods.text)
     for core, texts in found.items():
         # What a policy matches is told where it is no set of its own.
         words = [each for each in texts if not each.startswith("that policy")]
-        yield Rejecting(core, (texts[0],) if texts[0] == _EVERY.text else tuple(words or texts))
+        yield Rejecting(
+            _in_order(core), (texts[0],) if texts[0] == _EVERY.text else tuple(words or texts)
+        )
+    known = {each.policy for core in found for each in core}
+    yield from _by_several([each for each in sure if each.policy not in known], chosen, cores)
+
+
+def _requires_of(policy: Policy, pods: _Pods) -> bool:
+    return policy.enforced_for(pods.reach, pods.of, required=True)
+
+
+def _by_several(
+    sure: Sequence[_Sure], chosen: Collection[Policy], cores: _Cores
+) -> Iterator[Rejecting]:
+    """Policies all of whose pods are rejected, some for the sake of one other and some of another.
+
+    Such as one for workers beside one that is for jobs and one that is for all other kinds.
+    """
+    by_token: dict[str, list[_Sure]] = defaultdict(list)
+    for each in sure:
+        for token in each.tokens:
+            by_token[token].append(each)
+    for one in sure:
+        near = list(dict.fromkeys(other for token in one.tokens for other in by_token[token]))
+        if one.policy.rollout or not one.policy.matches_something or len(near) < 2:
+            continue
+        if one.policy not in chosen and all(each.policy not in chosen for each in near):
+            continue
+        if not cores.effort.spend(sum(each.policy.work_to_match for each in near)):
+            return
+        rivals = [
+            each
+            for each in near
+            if each is not one
+            and not each.policy.match.apart(one.policy.match)
+            and cores.contradict((one, each))
+        ]
+        text = f"that policy {one.policy.name!r} matches"
+        pods = _Pods(text, one.policy.match, one.policy)
+        # Of one that is for all of its pods it is known already.
+        if any(_requires_of(each.policy, pods) for each in rivals):
+            continue
+        members = rivals and _covering(one.policy, rivals, cores.effort)
+        if members and (one.policy in chosen or any(each.policy in chosen for each in members)):
+            yield Rejecting(_in_order((one, *members)), (text,))
+
+
+def _covering(policy: Policy, rivals: Sequence[_Sure], effort: Effort) -> list[_Sure]:
+    """Those of the rivals that each pod of the policy meets one of; none if some pod may not."""
+    found: dict[_Sure, None] = {}
+    for atom in atoms(policy.model.spec.match or Match()):
+        pods = _Pods("", Reach(atom), policy)
+        if pods.reach.unmet():
+            continue
+        if not effort.spend(sum(each.policy.work_to_match for each in rivals)):
+            return []
+        rival = next((each for each in rivals if _requires_of(each.policy, pods)), None)
+        if rival is None:
+            return []
+        found[rival] = None
+    return list(found)
 
 
 _EMPTY: Final = Match()
@@ -147,46 +216,67 @@ class _Index:
     """Policies by what their matches ask for: of a thousand, few can take in a set of pods."""
 
     def __init__(self, policies: Iterable[_Sure]) -> None:
-        self._by_fields: dict[frozenset[str], list[_Sure]] = defaultdict(list)
-        self._by_namespace: dict[str, list[_Sure]] = defaultdict(list)
+        self._by_start: dict[str, _ByAsked] = defaultdict(lambda: defaultdict(list))
+        self._anywhere: _ByAsked = defaultdict(list)
         for each in policies:
             reach = each.policy.match
             if not each.said:
                 continue
-            if reach.only_literals:
-                for name in reach.literals:
-                    self._by_namespace[name].append(each)
+            asked = reach.asked
+            if "namespaces" in asked:
+                for start in reach.starts:
+                    self._by_start[start][asked].append(each)
             else:
-                self._by_fields[reach.fields].append(each)
+                self._anywhere[asked].append(each)
 
     def near(self, reach: Reach) -> list[_Sure]:
         """Those that may take in all of these pods, and some others."""
-        found = [
-            each
-            for fields, policies in self._by_fields.items()
-            if fields <= reach.fields
-            for each in policies
-        ]
-        if reach.only_literals:
-            found += self._by_namespace.get(min(reach.literals), ())
-        return found
+        told = reach.told
+        tables = [self._anywhere]
+        # Whoever takes in all of its namespaces takes in the first.
+        for first in sorted(reach.spaces or ())[:1]:
+            starts = (first[:end] for end in range(len(first) + 1))
+            tables += [self._by_start[each] for each in starts if each in self._by_start]
+        found = (policies for table in tables for asked, policies in table.items() if asked <= told)
+        return list(dict.fromkeys(itertools.chain.from_iterable(found)))
 
 
-def _sure(policy: Policy, unsure: frozenset[str]) -> _Sure:
-    said = [
-        each
-        for each in policy.of_parts("requirements")
-        if not isinstance(each.wish, TolerationWish)
-        and not (isinstance(each.wish, CapacityWish) and each.wish.field in unsure)
-    ]
-    tokens = (each.limits or {each.wish.field} for each in said)
-    return _Sure(policy, tuple(said), frozenset[str]().union(*tokens))
+class _Unsure:
+    """The requirements that may give way to one of another policy."""
+
+    def __init__(self, policies: Sequence[Policy]) -> None:
+        self._classes = frozenset[str]().union(*(each.required_none for each in policies))
+        wishes = (said.wish for each in policies for said in each.of_parts("requirements"))
+        self._tolerations = {
+            normal(wish.toleration).reach: wish.toleration
+            for wish in wishes
+            if isinstance(wish, TolerationWish)
+        }
+
+    def has(self, wish: Wish) -> bool:
+        """Whether this one may."""
+        if isinstance(wish, CapacityWish):
+            return wish.field in self._classes
+        return isinstance(wish, TolerationWish) and any(
+            covers(broad, wish.toleration)
+            for reach, broad in self._tolerations.items()
+            if reach != normal(wish.toleration).reach
+        )
+
+
+def _sure(policy: Policy, unsure: _Unsure) -> _Sure:
+    said = [each for each in policy.of_parts("requirements") if not unsure.has(each.wish)]
+    tokens = {token for each in said for token in each.rivals or {each.wish.field}}
+    # Prefer and Prevent contradict each other, though Prefer limits no nodes.
+    tokens |= {each.wish.field for each in said if isinstance(each.wish, CapacityWish)}
+    return _Sure(policy, tuple(said), frozenset(tokens))
 
 
 class _Cores:
     """Finds, among policies that are all enforced for the same pods, those that reject them."""
 
-    def __init__(self) -> None:
+    def __init__(self, effort: Effort) -> None:
+        self.effort = effort
         self._known: dict[tuple[_Sure, ...], bool] = {}
 
     def of(self, group: Sequence[_Sure]) -> Iterator[tuple[_Sure, ...]]:
@@ -195,22 +285,30 @@ class _Cores:
             spared = set[_Sure]()
             for pair in _pairs(connected):
                 # One that must change anyway is told once.
-                if spared.isdisjoint(pair) and self._contradict(pair):
+                if spared.isdisjoint(pair) and self.contradict(pair):
                     spared.add(pair[1])
                     yield pair
             rest = [each for each in connected if each not in spared]
-            if 2 < len(rest) <= _MOST and self._contradict(tuple(rest)):
+            if 2 < len(rest) <= _MOST and self.contradict(rest):
                 for each in list(rest):
                     others = [other for other in rest if other is not each]
-                    if self._contradict(tuple(others)):
+                    if self.contradict(others):
                         rest = others
                 yield tuple(rest)
 
-    def _contradict(self, some: tuple[_Sure, ...]) -> bool:
+    def contradict(self, some: Sequence[_Sure]) -> bool:
+        """Whether these cannot hold together."""
+        some = _in_order(some)
         found = self._known.get(some)
         if found is None:
+            if not self.effort.spend(_STEPS_OF_A_FOLD * sum(each.policy.work for each in some)):
+                return False
             found = self._known[some] = bool(_folded(some).contradictions)
         return found
+
+
+def _in_order(some: Iterable[_Sure]) -> tuple[_Sure, ...]:
+    return tuple(sorted(some, key=lambda each: each.policy.order))
 
 
 def _folded(some: Sequence[_Sure]) -> Bundle:

@@ -21,6 +21,7 @@ from webhook.policy.match_model import Match
 from webhook.policy.node_masks import NodeMasks
 from webhook.policy.node_wishes import tolerations_of
 from webhook.policy.together.contradicting import once_enforced
+from webhook.policy.together.effort import UNFINISHED
 from webhook.policy.together.reach import Reach
 from webhook.policy.together.witness import find
 
@@ -81,6 +82,7 @@ class _Search:
         self._policies = policies
         self._total = len(nodes)
         self._left = most
+        self._is_over = False
         # What is tolerated for every pod opens nodes to each of them.
         self._tolerated = [
             toleration
@@ -92,13 +94,20 @@ class _Search:
 
     def concerns(self) -> Iterator[Concern]:
         """One for each policy, and for those that it leaves no node beside."""
-        found: dict[tuple[Policy, bool, bool], list[tuple[Policy, ...]]] = {}
+        found: dict[tuple[Policy, Policy | None, bool], list[tuple[Policy, ...]]] = {}
         for policies in self._nodeless():
-            certain = self._is_certain(policies)
+            # The last first: it is told there.
+            certain = next((e for e in reversed(policies) if self._is_certain(e, policies)), None)
             key = (policies[-1], certain, len(policies) > 2)
             found.setdefault(key, []).append(policies)
         for (policy, certain, _), sets in found.items():
-            yield self._concern(policy, sets, certain=certain)
+            yield self._concern(policy, sets, certain)
+        if self._is_over:
+            last = next(each for each in reversed(self._policies) if each in self._chosen)
+            what = f"with the nodes, {UNFINISHED}"
+            yield Concern(
+                "PlacementPolicy", last.name, ("spec",), what, "warning", Kind.NOT_CHECKED
+            )
 
     def _grouped(self, policies: Sequence[Policy]) -> list[_Group]:
         found: dict[tuple[int, bytes], _Group] = {}
@@ -133,6 +142,7 @@ class _Search:
             for ats in level:
                 for at in range(ats[-1] + 1, len(self._groups)):
                     if self._left <= 0:
+                        self._is_over = True
                         return
                     groups = [self._groups[each] for each in (*ats, at)]
                     if self._left_by(groups):
@@ -173,20 +183,19 @@ class _Search:
             return False
         return not self._makers.of(limits, tolerations)
 
-    def _is_certain(self, policies: Sequence[Policy]) -> bool:
-        """Whether it holds for each pod of the last, which is enforced itself.
+    def _is_certain(self, one: Policy, policies: Sequence[Policy]) -> bool:
+        """Whether it holds for each pod of one of the policies, which is enforced itself.
 
         All the others are enforced for each of them; and nobody else says anything of nodes to some
         of them, for that may decide what these say, or open nodes.
         """
-        last = policies[-1]
-        if not last.enforced or not all(each.outruns(last) for each in policies):
+        if not one.enforced or not all(each.outruns(one) for each in policies):
             return False
-        beside = (each for each in self._policies if each not in policies and not each.apart(last))
+        beside = (each for each in self._policies if each not in policies and not each.apart(one))
         return not any(_speaks_of_nodes(each) for each in beside)
 
     def _concern(
-        self, policy: Policy, sets: Sequence[tuple[Policy, ...]], *, certain: bool
+        self, policy: Policy, sets: Sequence[tuple[Policy, ...]], certain: Policy | None
     ) -> Concern:
         others = [each for some in sets for each in some if each is not policy]
         names = [repr(each.name) for each in dict.fromkeys(others)]
@@ -197,7 +206,8 @@ class _Search:
         if not together:
             what = f"leaves none of the {self._total} nodes beside any of {beside}"
         if certain:
-            what += ": every pod that it matches stays Pending"
+            which = "it" if certain is policy else f"policy {certain.name!r}"
+            what += f": every pod that {which} matches stays Pending"
         elif pod := find(sets[0]):
             what += f": a pod that both match stays Pending, such as one {pod}"
             if len(sets[0]) > 2:

@@ -10,6 +10,7 @@ import itertools
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.policy.findings import Kind, first_few
+from webhook.policy.together.effort import Effort
 from webhook.policy.together.shapes import narrowed, shapes
 from webhook.policy.together.witness import find
 
@@ -50,18 +51,6 @@ class Overlap(NamedTuple):
         return policy.document.finding(
             ("spec", "requirements"), what, "warning", about="overlap", kind=Kind.SOME_PODS_REJECTED
         )
-
-
-class Effort:
-    """How much may still be done; one step takes some 5 µs."""
-
-    def __init__(self, most: int) -> None:
-        self.left = most
-
-    def spend(self, steps: int = 1) -> bool:
-        """Take so many steps; false if there are not as many left."""
-        self.left -= steps
-        return self.left >= 0
 
 
 def overlapping(
@@ -170,7 +159,8 @@ class _Search:
             pairs = itertools.combinations(policies[1:], 2)
             if any(one.apart(two) for one, two in pairs) or _is_nested(policies):
                 continue
-            if not self._effort.spend(_STEPS_OF_A_POD):
+            work = max(each.work_to_match for each in policies)
+            if not self._effort.spend(_STEPS_OF_A_POD * work):
                 return
             pod = find(policies)
             if pod is not None:

@@ -34,18 +34,19 @@ _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 # Blocks of which each value is looked at by itself.
 _MOST_ATOMS: Final = 100
 # Globs that are held against each other for one answer; each takes some half a µs.
-_MOST_PAIRS: Final = 2_000
+_MOST_PAIRS: Final = 500
 
 
 class _Names:
     """Names and globs of which a pod's one is."""
 
-    __slots__ = ("all", "globs", "literals")
+    __slots__ = ("all", "any", "globs", "literals")
 
     def __init__(self, listed: frozenset[str]) -> None:
         self.all = listed
         self.globs = frozenset(each for each in listed if is_glob(each))
         self.literals = listed - self.globs
+        self.any = any(set(each) == {"*"} for each in listed)
 
     def cover(self, other: _Names) -> bool:
         """Whether every name of the other's is one of these."""
@@ -69,19 +70,18 @@ class _Names:
 
 
 class Reach:
-    """One match or exclude block, made ready to be held against many others.
+    """One match or exclude block, made ready to be held against many others."""
 
-    fields:   the fields of the block that ask something of a pod
-    literals: the namespaces that it names without a glob
-    """
-
-    __slots__ = ("_coordinator", "_labels", "_names", "_sets", "_within", "_words", "fields")
+    __slots__ = ("_coordinator", "_labels", "_names", "_sets", "_within", "_words")
 
     def __init__(self, match: Match) -> None:
         fields = {field.name: value for field, value in given_fields(match)}
-        self.fields = frozenset(fields)
         self._coordinator = match.coordinator
         self._labels = {name: _by_key(fields.get(name)) for name in _LABELS}
+        # Each namespace has the label of its name.
+        spaces = self._labels["namespace_selector"]
+        if all(each["operator"] == "Exists" for each in spaces.get(_NAME_LABEL, ())):
+            spaces.pop(_NAME_LABEL, None)
         self._sets: Mapping[str, frozenset[object]] = {
             name: frozenset(fields[name]) for name in _SETS if name in fields
         }
@@ -107,16 +107,10 @@ class Reach:
         return {"namespaces": _Names(left)}
 
     @property
-    def literals(self) -> frozenset[str]:
-        """The namespaces that it names without a glob."""
-        spaces = self._within.get("namespaces")
-        return spaces.literals if spaces else frozenset()
-
-    @property
-    def only_literals(self) -> bool:
-        """Whether its pods are in namespaces that it names, each of them."""
-        spaces = self._within.get("namespaces")
-        return spaces is not None and bool(spaces.literals) and not spaces.globs
+    def spaces(self) -> frozenset[str] | None:
+        """Names and globs, of one of which a pod's namespace is; None: of any."""
+        within = self._within.get("namespaces")
+        return within.all if within else None
 
     @property
     def _leads(self) -> bool | None:
@@ -125,6 +119,32 @@ class Reach:
         if self._coordinator is None and roles and roles <= names.COORDINATOR_ROLES:
             return True
         return self._coordinator
+
+    @property
+    def asked(self) -> frozenset[str]:
+        """What the block asks of a pod. It covers no block that does not tell all of it."""
+        found = {*self._sets, *self._label_keys}
+        if self._coordinator is not None:
+            found.add("coordinator")
+        return frozenset(found | {name for name, listed in self._names.items() if not listed.any})
+
+    @property
+    def told(self) -> frozenset[str]:
+        """What the block tells of its pods, as `asked` has it."""
+        found = {*self._words, *self._label_keys, *self._within}
+        if self._leads is not None:
+            found.add("coordinator")
+        return frozenset(found)
+
+    @property
+    def _label_keys(self) -> set[str]:
+        return {f"{name}/{key}" for name, labels in self._labels.items() for key in labels}
+
+    @property
+    def starts(self) -> frozenset[str]:
+        """What each name of a namespace that the block asks for begins with one of."""
+        spaces = self._names.get("namespaces")
+        return frozenset(map(literal, spaces.all)) if spaces else frozenset()
 
     def covers(self, other: Reach) -> bool:
         """Whether every pod that meets the other block meets this one."""
@@ -136,7 +156,7 @@ class Reach:
                 return False
         for name, listed in self._names.items():
             within = other._within.get(name)
-            if "*" not in listed.all and (within is None or not listed.cover(within)):
+            if not listed.any and (within is None or not listed.cover(within)):
                 return False
         return all(_implied(self._labels[name], other._labels[name]) for name in _LABELS)
 
@@ -221,7 +241,7 @@ def includes(wide: str, narrow: str) -> bool:
     if wide == narrow or not is_glob(wide):
         return wide == narrow
     # Of a thousand policies each is held against each other: most differ where they begin.
-    return narrow.startswith(_literal(wide)) and _pattern(wide).fullmatch(narrow) is not None
+    return narrow.startswith(literal(wide)) and _pattern(wide).fullmatch(narrow) is not None
 
 
 @functools.lru_cache(maxsize=8192)
@@ -235,7 +255,7 @@ def overlap(one: str, two: str) -> bool:
 
     It says so, too, of a few pairs whose shared names would all be too long or begin with "-".
     """
-    first, second = _literal(one), _literal(two)
+    first, second = literal(one), literal(two)
     if not first.startswith(second) and not second.startswith(first):
         return False
     # A name begins and ends with a letter or a digit.
@@ -256,7 +276,7 @@ def _is_possible(glob: str, longest: int) -> bool:
 
 
 @functools.lru_cache(maxsize=8192)
-def _literal(glob: str) -> str:
+def literal(glob: str) -> str:
     """What every name begins with."""
     return re.split("[*?]", glob, maxsplit=1)[0]
 
@@ -290,7 +310,7 @@ def requirements(selector: LabelSelector | None) -> Iterator[Requirement]:
         yield requirement
 
 
-def _by_key(selector: LabelSelector | None) -> Mapping[str, Sequence[Requirement]]:
+def _by_key(selector: LabelSelector | None) -> dict[str, list[Requirement]]:
     result: dict[str, list[Requirement]] = {}
     for requirement in requirements(selector):
         result.setdefault(requirement["key"], []).append(requirement)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.placement import label_values, node_affinity
 from webhook.placement.fields import Shape
@@ -35,12 +35,38 @@ if TYPE_CHECKING:
     from webhook.policy.source import Document
 
 
+# Characters of what is small; the longest policy that ships has three thousand.
+_LIGHT: Final = 2_000
+# Values of a condition that are few; what conditions of more, or of several terms, have in common:
+# no label's key begins with a slash, and no field is called so.
+_FEW_VALUES: Final = 64
+_TERMS: Final = "/terms"
+# Terms of a condition that are few; wishes of a policy that are.
+_FEW_TERMS: Final = 5
+_FEW: Final = 8
+
+
 class Said(NamedTuple):
     """One wish, where it stands in its document, and which node labels and fields it limits."""
 
     wish: Wish
     path: Path
     limits: frozenset[str]
+
+    @property
+    def rivals(self) -> frozenset[str]:
+        """What another wish has to have in common with it, if no node is to meet both."""
+        terms = limits(self.wish)
+        values = sum(
+            len(requirement.get("values") or ())
+            for term in terms
+            for requirement in (
+                *(term.get("matchExpressions") or ()),
+                *(term.get("matchFields") or ()),
+            )
+        )
+        # Terms multiply, whatever they are about, and may become more than are computed.
+        return self.limits | {_TERMS} if len(terms) > 1 or values > _FEW_VALUES else self.limits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,6 +78,8 @@ class Policy:
     sure: requirements that limit nodes, if it is enforced everywhere; else none
     rollout: the pods that it is enforced for, if only for some
     contradictory: whether its own requirements reject every pod
+    work: to fold it with another policy takes so many times the work of a small one
+    work_to_match: the same, of asking which pods it is for
     required_none: classes of which it requires None, by the field of such a wish
     """
 
@@ -67,6 +95,8 @@ class Policy:
     rollout: Reach | None
     matches_something: bool
     contradictory: bool
+    work: int
+    work_to_match: int
     system: tuple[int, str] | None
 
     @property
@@ -105,16 +135,22 @@ class Policy:
         """Whether it is certain to change every pod that the other one may change."""
         return self is other or (self.rollout is None and self.enforced_for(other.match, other))
 
-    def enforced_for(self, pods: Reach, of: Policy | None = None) -> bool:
+    def enforced_for(
+        self, pods: Reach, of: Policy | None = None, *, required: bool = False
+    ) -> bool:
         """Whether it is certain to change or reject all of these pods; `of` matches them, if any.
 
-        A policy for one operating system is not for pods of another.
+        A policy for one operating system is not for pods of another, but for what is `required`.
         """
         if not self.enforced or (self.rollout and not self.rollout.covers(pods)):
             return False
         if self is of:
             return True
-        if self.system and (of is None or of.system is None or self.system[1] != of.system[1]):
+        if (
+            not required
+            and self.system
+            and (of is None or of.system is None or self.system[1] != of.system[1])
+        ):
             return False
         theirs = of.model.spec.exclude if of else ()
         return self.match.covers(pods) and all(
@@ -133,7 +169,8 @@ def policy(
     everywhere = spec.enforcement == "Enforce" and spec.rollout is None
     required = [each for each in said if each.wish.part == "requirements"]
     parts = (spec.requirements, spec.overrides)
-    texts = (part.model_dump_json(exclude_none=True) if part else "" for part in parts)
+    blocks = (spec.match or Match(), *spec.exclude)
+    texts = [part.model_dump_json(exclude_none=True) if part else "" for part in parts]
     return Policy(
         document,
         model,
@@ -147,8 +184,19 @@ def policy(
         Reach(Match(namespaces=spec.rollout.namespaces)) if spec.rollout else None,
         nothing(spec.match or Match(), spec.exclude) is None,
         bool(fold((model.name,), [each.wish for each in required]).contradictions),
+        max(
+            _work(sum(map(len, texts)), _LIGHT),
+            _work(len(said), _FEW),
+            _work(max((len(limits(wish)) for wish in wishes), default=0), _FEW_TERMS),
+        ),
+        _work(sum(len(each.model_dump_json(exclude_none=True)) for each in blocks), _LIGHT),
         operating_system.of_wishes(wishes),
     )
+
+
+def _work(size: int, small: int) -> int:
+    """How many times the work of what is small it takes to compare all in it, each with each."""
+    return 1 + (size // small) ** 2
 
 
 def _is_none(wish: Wish) -> bool:

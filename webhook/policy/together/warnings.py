@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 from webhook.policy.model import PlacementPolicy
 from webhook.policy.together import contradicting
+from webhook.policy.together.effort import Effort, unfinished
 from webhook.policy.together.everywhere import rejecting
 from webhook.policy.together.overlapping import overlapping
 from webhook.policy.together.required import required
@@ -23,8 +25,9 @@ if TYPE_CHECKING:
 # Pairs that are looked at, of a whole set and while somebody waits; each takes some 50 µs.
 MOST_PAIRS: Final = 20_000
 MOST_WRITTEN: Final = 1_000
-# And how often it is asked whether one is for all pods of another, which takes some 5 µs.
+# Steps by which those are looked for that reject whole sets of pods. Each takes some 5 µs.
 MOST_LOOKS: Final = 50_000
+MOST_LOOKS_OF_ALL: Final = 250_000
 # Steps by which three and more are looked for that merely overlap: for one policy, for several
 # while somebody waits, and for a whole set. Each takes some 5 µs.
 MOST_STEPS: Final = 500
@@ -74,7 +77,8 @@ def faults(policies: Sequence[Policy]) -> list[Finding]:
     """The errors alone: those with which a set serves all the same."""
     found = [each for policy in policies for each in contradicting.alone(policy)]
     sound = [each for each in policies if not each.contradictory]
-    found += [each.finding() for each in rejecting(sound, frozenset(policies), MOST_LOOKS)]
+    effort = Effort(MOST_LOOKS_OF_ALL)
+    found += [each.finding() for each in rejecting(sound, frozenset(policies), effort)]
     return sorted(each for each in found if each.is_fault)
 
 
@@ -119,9 +123,13 @@ def _groups(
     """
     sound = [each for each in policies if not each.contradictory]
     some = frozenset(chosen)
-    everywhere = list(rejecting(sound, some, MOST_LOOKS))
+    effort = Effort(MOST_LOOKS if len(some) < len(policies) else MOST_LOOKS_OF_ALL)
+    everywhere = list(rejecting(sound, some, effort))
     told = {each.policies for each in everywhere}
+    told |= {frozenset(two) for each in everywhere for two in combinations(each.policies, 2)}
     overlaps = overlapping(list(required(sound)), some, MOST_STEPS, steps)
     found = [each.finding() for each in everywhere]
     found += [each.finding() for each in overlaps if frozenset(each.policies) not in told]
+    if effort.is_over:
+        found.append(unfinished(chosen[-1]))
     return told, found
