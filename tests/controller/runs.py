@@ -161,8 +161,8 @@ class Api:
 
     async def list(self, path: str, keep: Any, *, query: Any = None) -> Listing[Any]:
         items = self._answer("list", path.rpartition("/")[2], None)["items"]
-        key, _, value = (query or {}).get("labelSelector", "").partition("=")
-        if key:
+        key, equals, value = (query or {}).get("labelSelector", "").partition("=")
+        if equals:
             items = [one for one in items if one["metadata"].get("labels", {}).get(key) == value]
         return Listing([keep(each) for each in items], str(self.versions))
 
