@@ -70,6 +70,7 @@ def raw_pod(
             "namespace": "lab",
             "uid": uid or f"uid-{index}",
             "resourceVersion": str(version),
+            "labels": {names.MANAGED_BY: names.MANAGER, names.RUN_UID: run_uid},
             "ownerReferences": [owner],
             **metadata,
         },
