@@ -70,6 +70,7 @@ def raw_pod(
             "namespace": "lab",
             "uid": uid or f"uid-{index}",
             "resourceVersion": str(version),
+            "labels": {names.MANAGED_BY: names.MANAGER, names.RUN_UID: run_uid},
             "ownerReferences": [owner],
             **metadata,
         },
@@ -161,8 +162,8 @@ class Api:
 
     async def list(self, path: str, keep: Any, *, query: Any = None) -> Listing[Any]:
         items = self._answer("list", path.rpartition("/")[2], None)["items"]
-        key, _, value = (query or {}).get("labelSelector", "").partition("=")
-        if key:
+        key, equals, value = (query or {}).get("labelSelector", "").partition("=")
+        if equals:
             items = [one for one in items if one["metadata"].get("labels", {}).get(key) == value]
         return Listing([keep(each) for each in items], str(self.versions))
 
