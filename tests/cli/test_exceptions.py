@@ -92,6 +92,17 @@ def test_those_that_have_ended_can_be_left_out(folder: Path) -> None:
     }
 
 
+def test_a_document_that_cannot_be_read_is_no_exception_less(folder: Path) -> None:
+    """All others are shown, and the exit code says that it was not all."""
+    broken = exception("broken", LATER).replace(to_second(LATER), "2026-02-30T00:00:00Z")
+    (folder / "broken.yaml").write_text(broken)
+    for form in ("text", "json"):
+        result = CliRunner().invoke(command, ["--policies", str(folder), "-o", form])
+        assert result.exit_code == 2
+        mentions(result.stderr, "broken.yaml:", "spec.until", "2026-02-30")
+        assert "Anna looks" in result.stdout
+
+
 def pod_that_passed(phase: str, stamp: str) -> dict[str, Any]:
     """A pod as a list has it."""
     metadata = {"name": "p", "namespace": "n", "annotations": {names.PLACEMENT: stamp}}

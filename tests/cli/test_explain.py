@@ -434,13 +434,14 @@ def test_a_pod_that_was_stored_is_not_taken_for_its_authors_words_alone(files: F
 
 
 def test_one_policy_has_a_short_answer(files: Files, wording: Wording) -> None:
-    """Whether it matches, and why not; one that is not there is wrong."""
+    """Whether it matches, and why not; one that is not there is wrong usage."""
     result = files.on(POD, "--policy", "masters", policies=[POLICIES, MASTERS])
     line_with(result.stdout, "no masters match.roles: worker")
     assert "workers-on-spot" not in result.stdout
-    unknown = str(files.on(POD, "--policy", "master").exception)
-    mentions(unknown, "master", "masters")
-    wording(unknown)
+    unknown = files.on(POD, "--policy", "master")
+    assert (unknown.exit_code, unknown.stdout) == (2, "")
+    mentions(unknown.stderr, "master", "masters")
+    wording(unknown.stderr.removeprefix("error: ").rstrip())
 
 
 def test_files_and_objects_of_a_cluster_are_not_mixed(files: Files, wording: Wording) -> None:

@@ -48,7 +48,8 @@ def read_cluster_file(path: Path) -> ClusterFile:
         documents = [*yaml.safe_load_all(path.read_bytes())]
     except OSError as error:
         raise UnreadableInput([f"{path}: {error.strerror}"]) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        # PyYAML raises ValueError for a date that there is not.
         raise UnreadableInput([f"{path}: not YAML: {error}"]) from error
     namespaces: dict[str, dict[str, str]] = {}
     defaults: dict[str, int] = {}

@@ -6,9 +6,8 @@ from collections import Counter
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import orjson
-
 from webhook import names
+from webhook.admission import stamp
 from webhook.cli.harmless import harmless
 from webhook.cli.live.served import differing
 from webhook.cli.offline import policy_files
@@ -44,12 +43,13 @@ class Shown(NamedTuple):
 class Found(NamedTuple):
     """What there is. `pods` has the live pods by exception; None if nobody could be asked.
 
-    `notes` are lines about what could not be known.
+    `notes` are lines about what could not be known, `wrong` about documents that are not shown.
     """
 
     exceptions: Sequence[Shown]
     pods: Mapping[str, int] | None
     notes: Sequence[str]
+    wrong: Sequence[str] = ()
 
     def ordered(self, now: datetime, *, in_force: bool) -> list[Shown]:
         """Those in force, the soonest to end first; then, unless left out, those that ended."""
@@ -104,17 +104,13 @@ def _found(
         if isinstance(model, PlacementException)
     ]
     errors = [str(finding) for finding in documents.errors]
-    return Found(shown, pods, [*notes, *map(harmless, errors)])
+    return Found(shown, pods, notes, [*map(harmless, errors)])
 
 
 def _passed_by(pod: Mapping[str, Any]) -> Sequence[str]:
     """The exceptions that a pod's stamp names, if it is still live."""
     if pod.get("status", {}).get("phase") in _OVER:
         return ()
-    text = (pod["metadata"].get("annotations") or {}).get(names.PLACEMENT)
-    try:
-        stamp = orjson.loads(text or "{}")
-    except orjson.JSONDecodeError:
-        return ()
-    passed = stamp.get("exceptions") if isinstance(stamp, dict) else None
+    found = stamp.read((pod["metadata"].get("annotations") or {}).get(names.PLACEMENT))
+    passed = found.get("exceptions") if found else None
     return tuple(passed) if isinstance(passed, dict) else ()

@@ -59,7 +59,7 @@ def document(found: Found, shown: Sequence[Shown], now: datetime) -> dict[str, A
             }
             for each in shown
         ],
-        "notes": list(found.notes),
+        "notes": [*found.notes, *found.wrong],
     }
 
 

@@ -264,6 +264,19 @@ def test_what_is_not_sent_to_the_webhook_is_not_told_to_be_placed(
     assert [each.decision.result for each in decisions(anew(answers, whole=False))] == ["not-sent"]
 
 
+def test_a_pod_that_has_lost_its_mark_says_so_and_not_that_policies_are_gone(
+    tmp_path: Path, wording: Wording
+) -> None:
+    """The policy of its stamp is in force as before."""
+    lost = pod("solo")
+    lost = {**lost, "metadata": {**lost["metadata"], "labels": {}}}
+    (live,) = asked(tmp_path, "pod", "solo", more={"/api/v1/namespaces/ml/pods/solo": lost}).found
+    assert isinstance(live, LivePod)
+    ((why,),) = [each.why for each in live.differences]
+    mentions(why, "no run")
+    wording(why)
+
+
 def edited(value: Json) -> Json:
     """The pod after `kubectl edit` has added a toleration."""
     fields: Json = {"f:spec": {"f:tolerations": {}}}

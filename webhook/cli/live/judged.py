@@ -177,11 +177,14 @@ def _why(gone: Sequence[str], field: str, today: Replicas, policies: PolicySet) 
     if today.decision.result == "not-sent":
         yield today.decision.reason
         return
+    if gone and today.decision.identity is None:
+        yield "the pod belongs to no run any more: no policy is asked about it"
+        return
     known = {each.name: each for each in answers(today, policies)}
     for name in gone:
         answer = known.get(name)
         if answer is None:
-            yield f"{name} is not in force any more"
+            yield f"{name} is not among today's policies"
         elif answer.answer == "no":
             yield f"{name} does not match: {answer.why}"
         elif answer.answer == "audit":

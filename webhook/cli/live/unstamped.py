@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from webhook.workloads.object import Object
 
 _AGAIN: Final = "delete it, for its controller to create it again: a placement cannot be added"
+_BY_HAND: Final = (
+    "delete it, and create it again, for nothing else does: a placement cannot be added"
+)
 
 
 class Why(NamedTuple):
@@ -51,6 +54,13 @@ async def read_configuration(client: Client) -> Mapping[str, Any] | None:
 
 def why(pod: Object, labels: Mapping[str, str], configuration: Mapping[str, Any] | None) -> Why:
     """The most likely reason, of a pod of a run. `labels` are its namespace's."""
+    found = _reason(pod, labels, configuration)
+    if any(each.get("controller") for each in pod.metadata.get("ownerReferences") or ()):
+        return found
+    return Why(found.reason, found.cure.replace(_AGAIN, _BY_HAND))
+
+
+def _reason(pod: Object, labels: Mapping[str, str], configuration: Mapping[str, Any] | None) -> Why:
     if configuration is None:
         return _UNKNOWN
     if not configuration:
