@@ -24,7 +24,7 @@ spec:
   completionMode: Indexed
   template:
     metadata: {labels: {fairlead.dev/run: sweep}}
-    spec: {containers: [{name: main}]}
+    spec: {containers: [{name: main, image: i}], restartPolicy: Never}
 """
 
 

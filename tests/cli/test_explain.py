@@ -32,7 +32,7 @@ metadata: {name: agent}
 spec:
   template:
     metadata: {labels: {fairlead.dev/run: agent}}
-    spec: {containers: [{name: main}]}
+    spec: {containers: [{name: main, image: i}]}
 """
 
 

@@ -157,7 +157,44 @@ AGAINST_RULES: list[tuple[Json, str, tuple[str, ...]]] = [
         ("value",),
     ),
 ]
-WRONG = (*UNKNOWN, *MISTYPED, *MISSING, *AGAINST_RULES)
+
+
+def requiring(*terms: Json) -> Json:
+    """A template with required node affinity."""
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [*terms]}}
+    return template(affinity={"nodeAffinity": required})
+
+
+_TERMS = (
+    "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+)
+# Each was seen to be refused by the API server.
+AGAINST_SCHEDULING: list[tuple[Json, str, tuple[str, ...]]] = [
+    (template(containers=[]), "spec.containers", ("empty",)),
+    (template(containers=[{"name": "main", "image": ""}]), "spec.containers[0].image", ()),
+    (template(nodeSelector={"pool": "a b"}), "spec.nodeSelector.pool", ("'a b'",)),
+    (template(tolerations=[{"key": "a b", "operator": "Exists"}]),
+     "spec.tolerations[0].key", ("'a b'",)),
+    (template(tolerations=[{"key": "a", "operator": "Exists", "value": "x"}]),
+     "spec.tolerations[0].value", ("Equal",)),
+    (template(tolerations=[{"key": "a", "operator": "Exists", "tolerationSeconds": 5}]),
+     "spec.tolerations[0].tolerationSeconds", ("NoExecute",)),
+    (template(tolerations=[{"effect": "NoExecute"}]), "spec.tolerations[0].operator", ("Exists",)),
+    (requiring(), _TERMS, ("empty",)),
+    (requiring({"matchExpressions": [{"key": "a", "operator": "In"}]}),
+     f"{_TERMS}[0].matchExpressions[0].values", ("In",)),
+    (template(topologySpreadConstraints=[
+        {"maxSkew": 0, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]),
+     "spec.topologySpreadConstraints[0].maxSkew", ("0",)),
+    (template(activeDeadlineSeconds=0), "spec.activeDeadlineSeconds", ("0",)),
+    (template(nodeName="n", schedulingGates=[{"name": "a"}]), "spec.nodeName",
+     ("schedulingGates",)),
+    (template(hostPID=True, shareProcessNamespace=True), "spec.shareProcessNamespace",
+     ("hostPID",)),
+    (template(os={"name": "windows"}, securityContext={"runAsUser": 5}),
+     "spec.securityContext.runAsUser", ("linux", "windows")),
+]  # fmt: skip
+WRONG = (*UNKNOWN, *MISTYPED, *MISSING, *AGAINST_RULES, *AGAINST_SCHEDULING)
 EVERYTHING: Json = template(
     labels={"a": "1"},
     nodeSelector={"a": "b"},

@@ -10,6 +10,7 @@ from webhook.pod_schema.fields import Fault
 from webhook.workloads.template_faults import is_judged, template_faults
 
 TYPO = template(nodeSelectors={"a": "b"})
+TYPO_OF_A_JOB = template(nodeSelectors={"a": "b"}, restartPolicy="Never")
 
 
 def faults(api_version: str, kind: str, spec: Json) -> list[Fault]:
@@ -27,7 +28,7 @@ def faults(api_version: str, kind: str, spec: Json) -> list[Fault]:
         (
             "batch/v1",
             "CronJob",
-            {"jobTemplate": {"spec": {"template": TYPO}}},
+            {"jobTemplate": {"spec": {"template": TYPO_OF_A_JOB}}},
             ("spec", "jobTemplate", "spec", "template", "spec"),
         ),
         (
@@ -44,6 +45,29 @@ def test_a_typo_is_an_error_at_its_path_in_the_object(
     """In each kind that is known."""
     (fault,) = faults(api_version, kind, spec)
     assert (fault.path, fault.severity) == ((*path, "nodeSelectors"), "error")
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "path"),
+    [
+        ("Job", {"template": template()}, ("spec", "restartPolicy")),
+        ("Job", {"template": template(restartPolicy="Always")}, ("spec", "restartPolicy")),
+        ("Deployment", {"template": template(restartPolicy="Never")}, ("spec", "restartPolicy")),
+        (
+            "Deployment",
+            {"selector": {"matchLabels": {"a": "1"}}, "template": template(labels={"a": "2"})},
+            ("metadata", "labels"),
+        ),
+        ("Deployment", {"template": template(labels={"a": "b c"})}, ("metadata", "labels", "a")),
+    ],
+)
+def test_what_the_kind_does_not_take_is_an_error(
+    kind: str, spec: Json, path: tuple[str, ...]
+) -> None:
+    """As the API server refuses it."""
+    version = "batch/v1" if kind == "Job" else "apps/v1"
+    (fault,) = faults(version, kind, spec)
+    assert (fault.path, fault.severity) == (("spec", "template", *path), "error")
 
 
 def test_of_a_kind_that_is_not_known_only_typos_are_warned_of() -> None:

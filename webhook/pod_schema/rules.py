@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.placement.quantity import InvalidQuantity, nanos
 from webhook.placement.schema.syntax import is_dns_label
+from webhook.pod_schema import scheduling_rules
 from webhook.pod_schema.fields import MOST, Fault
 from webhook.strict import guess, shown
 
@@ -33,7 +34,7 @@ def faults(spec: Any, *, volumes: Collection[str] = (), more_volumes: bool = Fal
     """What is wrong with a pod's spec, the paths below it; the first 50 faults.
 
     `volumes`: names of volumes that its controller adds. `more_volumes`: it may add others, so that
-    a mount without a volume is a warning.
+    a mount without a volume is a warning; and it may set the image.
     """
     if not isinstance(spec, dict):
         return []
@@ -56,6 +57,7 @@ def _faults(
         yield from _mounts(container, path, known, more=more_volumes)
         yield from _ports(container, path)
         yield from _variables(container, path)
+    yield from scheduling_rules.faults(spec, images=not more_volumes)
 
 
 def _dicts(value: Any, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:

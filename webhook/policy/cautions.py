@@ -134,6 +134,14 @@ def _placement(placement: PlacementModel, at: Path) -> Iterator[Caution]:
         yield from _single_node(key, (*at, "nodeSelector", key))
     for index, toleration in enumerate(placement.tolerations or ()):
         yield from _toleration(toleration, (*at, "tolerations", index))
+    profile = placement.security_context and placement.security_context.seccomp_profile
+    name = (profile and profile.localhost_profile) or ""
+    # Source: pkg/apis/core/validation: validateLocalDescendingPath.
+    if name.startswith("/") or ".." in name.split("/"):
+        path = (*at, "securityContext", "seccompProfile", "localhostProfile")
+        yield Caution(
+            path, f"the API server refuses pods with {shown(name)}: want no / before, no .."
+        )
     if placement.affinity is not None:
         yield from _affinity(placement.affinity, (*at, "affinity"))
 
