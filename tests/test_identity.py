@@ -107,6 +107,16 @@ def test_the_author_is_warned_of_keys_of_ours_that_nobody_reads(wording: Wording
     assert all(len(warning) < 160 for warning in few)
 
 
+def test_keys_that_nobody_reads_cost_little_however_many_and_long_they_are() -> None:
+    """An author writes them. Compared, each takes 0.3 ms, and a long one its square: minutes,
+    until the test is stopped.
+    """
+    labels = {f"fairlead.dev/placemen{number}": "" for number in range(1_000_000)}
+    assert len(misread(labels, {})) == 10
+    (warning,) = misread({}, {"fairlead.dev/" + "placement" * 20_000: ""})
+    mentions(warning, "annotation fairlead.dev/placement", "remove")
+
+
 def test_letter_case_makes_no_difference() -> None:
     """Some operators wrote Worker and PS, and an author may write Experiment."""
     pod = training("tfjob", "PS", 0) | {"fairlead.dev/kind": "Experiment"}

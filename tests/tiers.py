@@ -19,9 +19,10 @@ TESTS: Final = Path(__file__).parent
 # Paths below tests/. A file is in the tier of the longest path that contains it.
 TIERS: Final[dict[str, tuple[str, ...]]] = {
     "unit": (
-        *("admission", "audited", "bench", "certs", "cli", "comparison", "controller", "crd"),
-        *("exported", "fuzz", "guards", "installation", "kube", "laws", "manifests", "placement"),
-        *("pod_schema", "policy", "policy_tests", "run", "sandbox", "server", "tools", "workloads"),
+        *("admission", "audited", "bench", "certs", "cli", "comparison", "controller", "convert"),
+        *("crd", "exported", "fuzz", "guards", "installation", "kube", "laws", "manifests"),
+        *("placement", "pod_schema", "policy", "policy_tests", "run", "sandbox", "server"),
+        *("tools", "workloads"),
         "chaos/test_pieces.py",
         *(path.name for path in TESTS.glob("test_*.py")),
     ),

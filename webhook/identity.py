@@ -12,17 +12,18 @@ stop its creation. `misread` tells the author of it.
 from __future__ import annotations
 
 from difflib import get_close_matches
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook import names
-from webhook.replicas import completion_index, parse_index
 from webhook.run.rendezvous.table import WORKER_ZERO_LEADS
 from webhook.sources import SOURCES
+from webhook.sources.marks import completion_index, parse_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from webhook.marks import Clause, Source
+    from webhook.sources.marks import Clause, Condition, Source
 
 __all__ = ["READ_ANNOTATIONS", "READ_LABELS", "SOURCES", "Identity", "identify", "misread"]
 
@@ -135,11 +136,15 @@ def misread(labels: Mapping[str, str], annotations: Mapping[str, str]) -> tuple[
     Those are our refining labels whose values count as unsaid, and keys with our prefix that nobody
     reads. Each text is under 160 characters, and there are at most ten.
     """
+    # Not one more is looked for: an author decides how many keys there are.
+    return tuple(islice(_misread(labels, annotations), _MOST_MISREAD))
+
+
+def _misread(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Iterator[str]:
     refining = (
         *((clause.key.name, clause) for clause in (*_OURS.kind, *_OURS.framework, *_OURS.role)),
         (names.REPLICA_INDEX, None),
     )
-    warnings = []
     for key, clause in refining:
         value = labels.get(key)
         if value is None:
@@ -147,10 +152,9 @@ def misread(labels: Mapping[str, str], annotations: Mapping[str, str]) -> tuple[
         read = parse_index(value) if clause is None else _tell((clause,), labels, {})
         if read is None:
             what = key.removeprefix(names.PREFIX)
-            warnings.append(f"label {key}: {value[:40]!r} is no {what}; it counts as not said")
-    warnings += _unread("label", labels, _LABELS, _ANNOTATIONS)
-    warnings += _unread("annotation", annotations, _ANNOTATIONS, _LABELS)
-    return tuple(warnings[:_MOST_MISREAD])
+            yield f"label {key}: {value[:40]!r} is no {what}; it counts as not said"
+    yield from _unread("label", labels, _LABELS, _ANNOTATIONS)
+    yield from _unread("annotation", annotations, _ANNOTATIONS, _LABELS)
 
 
 def _unread(
@@ -164,7 +168,12 @@ def _unread(
             yield f"{what} {key} is not read; it is {other}"
             continue
         words = {each.removeprefix(names.PREFIX): each for each in known}
-        near = get_close_matches(key.removeprefix(names.PREFIX), words, n=1)
+        # A long key is near to none of ours, and to compare it takes quadratic time.
+        near = (
+            get_close_matches(key.removeprefix(names.PREFIX), words, n=1)
+            if len(key) <= _LONGEST_KEY
+            else []
+        )
         cure = f"did you mean {words[near[0]]}?" if near else "remove it"
         yield f"{what} {key[:_LONGEST_KEY]} is none that Fairlead reads; {cure}"
 
@@ -206,13 +215,21 @@ def _name(row: Source, labels: Mapping[str, str], annotations: Mapping[str, str]
 
 
 def _index(row: Source, labels: Mapping[str, str], annotations: Mapping[str, str]) -> int | None:
-    if row.index is not None:
-        return row.index(labels, annotations)
-    for key, annotation in row.index_keys:
+    for (key, annotation), when in row.index:
         index = parse_index(annotations.get(key) if annotation else labels.get(key))
-        if index is not None:
+        if index is not None and (not when or _hold(when, labels, annotations)):
             return index
     return None
+
+
+def _hold(
+    conditions: tuple[Condition, ...],
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str],
+    role: str | None = None,
+    framework: str | None = None,
+) -> bool:
+    return all(each.holds(labels, annotations, role, framework) for each in conditions)
 
 
 def _leads(
@@ -224,8 +241,7 @@ def _leads(
     index: int | None,
 ) -> bool:
     for row in rows:
-        if row.leads is not None:
-            leads = row.leads(labels, annotations, role, framework)
-            if leads is not None:
-                return leads
+        for when, only_if in row.leaders:
+            if _hold(when, labels, annotations, role, framework):
+                return _hold(only_if, labels, annotations, role, framework)
     return role == "worker" and index == 0 and framework in WORKER_ZERO_LEADS

@@ -11,7 +11,7 @@ from webhook.sources import SOURCES
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from webhook.marks import Mark, Source
+    from webhook.sources.marks import Mark, Source
 
 # Pods that say themselves that they are ours, and namespaces that are placed as a whole: nobody
 # else's pods are caught by surprise.

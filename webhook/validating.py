@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.interception import EXCLUDED_NAMESPACES, of_namespaces, service
-from webhook.run.rendezvous.table import KUBEFLOW_JOBS
+from webhook.sources import POD_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,13 +21,12 @@ WORKLOADS_PATH: Final = "/foresee"
 POLICIES: Final = f"policies.{names.GROUP}"
 WORKLOADS: Final = f"workloads.{names.GROUP}"
 # Resources that make pods, by API group. A rule for a group that is not there matches nothing.
+_RESOURCES: Final = sorted(
+    {(kind.group, kind.resource) for kinds in POD_KINDS.values() for kind in kinds if kind.resource}
+)
 _MAKERS: Final[Mapping[str, Sequence[str]]] = {
-    "apps": ("deployments", "statefulsets", "replicasets", "daemonsets"),
-    "batch": ("jobs", "cronjobs"),
-    names.GROUP: (names.RUNS,),
-    "kubeflow.org": sorted(
-        ["notebooks", *(f"{job.kind.lower()}s" for job in KUBEFLOW_JOBS.values())]
-    ),
+    group: [resource for _, resource in pairs]
+    for group, pairs in groupby(_RESOURCES, key=itemgetter(0))
 }
 
 

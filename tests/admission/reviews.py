@@ -108,7 +108,7 @@ class Known:
         """They are not to be had."""
         raise NotSynced(f"namespace {name}: not known")
 
-    async def live(self, name: str) -> Mapping[str, str]:
+    async def live(self, name: str, *, anew: bool = False) -> Mapping[str, str]:  # noqa: ARG002
         """The labels as they are by now."""
         found = self._now.get(name)
         return await self.labels(name) if found is None else found

@@ -177,6 +177,15 @@ def test_a_pod_that_cannot_have_been_sent_means_that_the_namespace_changed() -> 
     answer = Webhook(policy_set(SPOT), namespaces=Known(old, now={})).post(plain)
     assert (answer.status, answer.headers["retry-after"]) == (503, "1")
 
+    class Shared(Known):
+        """An answer that another pod got before the mark, and the next one."""
+
+        async def live(self, name: str, *, anew: bool = False) -> Mapping[str, str]:
+            return (marked if anew else old)[name]
+
+    for known in (old, {}):
+        assert Webhook(policy_set(SPOT), namespaces=Shared(known)).post(plain).patch
+
 
 @pytest.mark.parametrize("missing", ["policies", "namespace", "priority class"])
 def test_what_is_not_known_is_never_guessed(missing: str) -> None:
@@ -222,11 +231,7 @@ def test_a_decision_goes_by_one_policy_set() -> None:
         (json.dumps(review() | {"apiVersion": "admission.k8s.io/v1beta1"}).encode(), "v1beta1"),
         (b"[" * 100_000, "not JSON"),
         (b'{"a": NaN}', "not JSON"),
-        (json.dumps(review({"n": 2**64})).encode(), "over 64 bits"),
         (b'{"a": "\\ud800"}', "not JSON"),
-        (json.dumps(review({"metadata": {}})).encode(), "spec: want an object"),
-        (json.dumps(review(pod(tolerations="all"))).encode(), "spec.tolerations: want a list"),
-        (json.dumps(review(pod(nodeSelector={"a": 1}))).encode(), "spec.nodeSelector[a]"),
     ],
     ids=[
         "text",
@@ -234,11 +239,7 @@ def test_a_decision_goes_by_one_policy_set() -> None:
         "version",
         "deep",
         "NaN",
-        "huge integer",
         "lone surrogate",
-        "no spec",
-        "tolerations",
-        "selector",
     ],
 )
 def test_what_is_no_review_of_a_pod_is_a_400_with_the_reason(body: bytes, says: str) -> None:
@@ -248,6 +249,31 @@ def test_what_is_no_review_of_a_pod_is_a_400_with_the_reason(body: bytes, says: 
     assert answer.status == 400
     assert says in answer.body.decode()
     assert webhook.counted("admission_requests", result="invalid", code="400") == 1
+    assert webhook.counted("engine_errors") == 0
+
+
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        (review(pod(n=2**64)), "over 64 bits"),
+        (json.dumps(review(pod(n="?"))).replace('"?"', "[" * 1_100 + "]" * 1_100), "not JSON"),
+        (review({"metadata": {}}), "spec: want an object"),
+        (review(pod(tolerations="all")), "spec.tolerations: want a list"),
+        (review(pod(nodeSelector={"a": 1})), "spec.nodeSelector[a]"),
+    ],
+    ids=["huge integer", "deep", "no spec", "tolerations", "selector"],
+)
+def test_a_pod_that_cannot_be_read_is_refused_and_not_let_through(
+    made: Json | str, says: str
+) -> None:
+    """Where failures are ignored, another status would let it through. It counts as invalid."""
+    webhook = Webhook(policy_set(SPOT))
+    answer = webhook.post((made if isinstance(made, str) else json.dumps(made)).encode())
+    assert answer.status == 200
+    response = json.loads(answer.body)["response"]
+    assert (response["uid"], response["allowed"]) == ("0df28fbd", False)
+    assert says in response["status"]["message"]
+    assert webhook.counted("admission_requests", result="invalid", code="200") == 1
     assert webhook.counted("engine_errors") == 0
 
 
@@ -282,6 +308,23 @@ def test_a_body_over_the_cap_is_a_413(parts: list[bytes]) -> None:
     assert answer.status == 413
     assert str(MAX_BODY_BYTES) in answer.body.decode()
     assert webhook.counted("admission_requests", result="too-large", code="413") == 1
+
+
+@pytest.mark.parametrize("length", [True, False])
+def test_a_review_over_the_cap_is_refused_and_not_let_through(length: bool) -> None:
+    """Where failures are ignored, a status like 413 lets the pod through as its author wrote it."""
+    webhook = Webhook(policy_set(SPOT))
+    large = json.dumps(review(pod(junk="x" * MAX_BODY_BYTES))).encode()
+    headers = {"content-type": "application/json"}
+    if length:
+        headers["content-length"] = str(len(large))
+    answer = call(webhook.app, "POST", "/mutate", [large[:5000], large[5000:]], headers)
+    assert answer is not None
+    assert answer.status == 200
+    response = json.loads(answer.body)["response"]
+    assert (response["uid"], response["allowed"]) == ("0df28fbd", False)
+    mentions(response["status"]["message"], str(MAX_BODY_BYTES), "smaller")
+    assert webhook.counted("admission_requests", result="too-large", code="200") == 1
 
 
 def test_a_pod_as_large_as_any_is_decided() -> None:
@@ -454,11 +497,12 @@ def deep_pod() -> Json:
     return pod(affinity={"nodeAffinity": required})
 
 
-def test_a_pod_that_is_nested_too_deeply_is_a_400() -> None:
+def test_a_pod_that_is_nested_too_deeply_is_refused() -> None:
     """What is nested deeper than it can be written again cannot be patched."""
     answer = Webhook(policy_set(PINNED)).post(json.dumps(review(deep_pod())).encode())
-    assert answer.status == 400
-    assert b"nested too deeply" in answer.body
+    response = json.loads(answer.body)["response"]
+    assert (answer.status, response["allowed"]) == (200, False)
+    assert "nested too deeply" in response["status"]["message"]
 
 
 def test_what_only_audit_would_write_too_deeply_is_told_without_the_patch() -> None:
@@ -541,10 +585,10 @@ def test_a_review_that_waits_is_not_held_read() -> None:
     held: list[int] = []
 
     class Asking(Asked):
-        async def live(self, name: str) -> Mapping[str, str]:
+        async def live(self, name: str, *, anew: bool = False) -> Mapping[str, str]:
             gc.collect()
             held.append(sum(isinstance(each, PodRequest) for each in gc.get_objects()))
-            return await super().live(name)
+            return await super().live(name, anew=anew)
 
     answer = Webhook(policy_set(SPOT), namespaces=Asking({"ml-team": {}})).post(review())
     assert answer.response["allowed"] is True

@@ -24,6 +24,7 @@ from webhook.admission.foreseen import Pods
 from webhook.admission.grounds import Grounds, NamespaceLabels
 from webhook.admission.handler import Reply
 from webhook.cli.foreseeing import pods_of
+from webhook.placement.nodes import Node
 from webhook.policy.policy_set import PolicySet
 from webhook.server.metrics import Metrics
 
@@ -102,6 +103,7 @@ class Webhook:
         find: Callable[[Json], Sequence[Pods]] = pods_of,
         namespaces: NamespaceLabels | None = None,
         unplaceable: Callable[[Json, Decision, PolicySet], str] = lambda *_: "",
+        nodes: Sequence[Node] | None = None,
         **options: Any,
     ) -> None:
         self.metrics = Metrics()
@@ -111,6 +113,7 @@ class Webhook:
             lambda: None,
             unplaceable=unplaceable,
             now=lambda: NOW,
+            nodes=lambda: nodes,
         )
         self._handler = Foresight(grounds, self.metrics, pods_of=find, **options)
 
@@ -237,6 +240,18 @@ def test_the_author_of_a_daemon_set_hears_of_its_requirements(wording: Wording) 
         (said,) = webhook.told(workload("apps/v1", "DaemonSet", made))
         mentions(said, "DaemonSet train", "pool-required", *facts)
         wording(said)
+
+
+def test_a_daemon_set_hears_on_which_of_its_nodes_its_pods_are_rejected(wording: Wording) -> None:
+    """One template is for all of its nodes, and each of its pods is judged by its own."""
+    nodes = [Node(name, {"kubernetes.io/arch": name}, ()) for name in ("arm64", "amd64", "x")]
+    made = workload(
+        "apps/v1", "DaemonSet", {"template": template({names.RUN: "r", names.ROLE: "worker"})}
+    )
+    (said,) = Webhook(policy_set(WORKERS), nodes=nodes).told(made)
+    mentions(said, "DaemonSet train", "2 of its 3 nodes", "amd64")
+    wording(said)
+    assert Webhook(policy_set(WORKERS), nodes=nodes[:1]).told(made) == []
 
 
 def test_a_daemon_set_hears_nothing_of_defaults_and_overrides() -> None:

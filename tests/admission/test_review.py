@@ -14,7 +14,7 @@ from webhook.admission.review import (
     LONGEST_NAME,
     LONGEST_UID,
     MOST_VALUES,
-    TooManyValues,
+    Unreadable,
     answer,
     parse,
 )
@@ -233,7 +233,7 @@ def test_more_values_than_any_pod_has_are_not_read(
         raise AssertionError("read")
 
     monkeypatch.setattr("webhook.admission.review.orjson.loads", loads)
-    with pytest.raises(TooManyValues):
+    with pytest.raises(Unreadable):
         parse(_spec(text))
 
 

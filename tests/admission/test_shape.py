@@ -121,6 +121,16 @@ def test_containers_count_as_far_as_they_are_asked_for() -> None:
         assert (shape_of(shapes, arrival()) == shape_of(shapes, arrival(**with_gpu))) is same
 
 
+def test_service_accounts_count_where_they_are_asked_for() -> None:
+    """A pod without one is like one that names the default account."""
+    asking = policy("account", "match: {serviceAccounts: [trainer]}, defaults: {schedulerName: s}")
+    for text, same in ((PLAIN, True), (asking, False)):
+        shapes = Shapes([policies(text)])
+        unset = shape_of(shapes, arrival())
+        assert (shape_of(shapes, arrival(serviceAccountName="trainer")) == unset) is same
+        assert shape_of(shapes, arrival(serviceAccountName="default")) == unset
+
+
 def test_namespaces_make_shapes() -> None:
     """Policies match by them."""
     shapes = Shapes([policies(PLAIN)])

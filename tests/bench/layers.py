@@ -43,7 +43,7 @@ class _Namespaces:
         """The labels."""
         return self.peek(name)
 
-    async def live(self, name: str) -> Mapping[str, str]:
+    async def live(self, name: str, *, anew: bool = False) -> Mapping[str, str]:  # noqa: ARG002
         """The labels."""
         return self.peek(name)
 

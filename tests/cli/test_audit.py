@@ -77,6 +77,43 @@ def test_nothing_matched_is_said(wording: Wording) -> None:
     wording(result.output)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        event(STRICT)[:-10],
+        event(STRICT).strip() + event(STRICT),
+        b'{"metadata":\n',
+        json.dumps(
+            {
+                **json.loads(event(STRICT)),
+                "annotations": {"pods-0.fairlead.dev/audit": '{"policies":["b"],"differs":tr'},
+            }
+        ).encode(),
+    ],
+    ids=["cut", "two in one", "over several lines", "annotation"],
+)
+def test_lines_that_cannot_be_read_are_counted(
+    tmp_path: Path, line: bytes, wording: Wording
+) -> None:
+    """What they say of rejections nobody knows: that there were none is no answer."""
+    log = tmp_path / "audit.log"
+    log.write_bytes(decided() + line.strip() + b"\n")
+    result = CliRunner().invoke(command, ["--audit-log", str(log)])
+    assert result.exit_code == 2
+    told = line_with(result.output.splitlines(), "1 line ", f"{log}:2", "not counted")
+    wording(told, {tmp_path: "TMP"})
+
+
+@pytest.mark.parametrize("option", ["--audit-log", "--metrics"])
+def test_a_file_that_is_given_twice_would_count_twice(tmp_path: Path, option: str) -> None:
+    """So it is wrong usage."""
+    file = tmp_path / "f"
+    file.write_text("")
+    result = CliRunner().invoke(command, [option, str(file), option, str(file)])
+    assert result.exit_code == 2
+    mentions(result.output, str(file), "given twice")
+
+
 def decided() -> bytes:
     """A pod of a run that no policy under Audit matches."""
     line = json.loads(event({"policies": []}))
@@ -108,7 +145,8 @@ def test_pods_without_an_answer_are_told(tmp_path: Path, wording: Wording) -> No
     mentions(result.stdout, "failed open: 1")
     wording(result.stdout)
     whole = CliRunner().invoke(command, ["--audit-log", str(log), "-o", "json"])
-    assert json.loads(whole.stdout)["log"] == {"created": 2, "decided": 1, "failedOpen": 1}
+    pods = {"created": 2, "decided": 1, "failedOpen": 1, "unreadLines": 0}
+    assert json.loads(whole.stdout)["log"] == pods
     with log.open("ab") as file:
         file.write(event(STRICT))
     assert CliRunner().invoke(command, ["--audit-log", str(log)]).exit_code == 1

@@ -47,6 +47,13 @@ def test_documents_are_read_one_by_one_too(tmp_path: Path) -> None:
     assert read(tmp_path, "").default_priority_class is None
 
 
+def test_a_date_that_there_is_not_is_no_yaml(tmp_path: Path) -> None:
+    """PyYAML would end in a traceback."""
+    text = "kind: Namespace\nmetadata: {name: a, creationTimestamp: 2026-13-45}\n"
+    with pytest.raises(UnreadableInput, match=r"cluster\.yaml: not YAML: month must be"):
+        read(tmp_path, text)
+
+
 def test_of_several_defaults_the_lowest_counts(tmp_path: Path) -> None:
     """As the Priority admission plugin does."""
     text = "\n".join(

@@ -92,6 +92,17 @@ def test_those_that_have_ended_can_be_left_out(folder: Path) -> None:
     }
 
 
+def test_a_document_that_cannot_be_read_is_no_exception_less(folder: Path) -> None:
+    """All others are shown, and the exit code says that it was not all."""
+    broken = exception("broken", LATER).replace(to_second(LATER), "2026-02-30T00:00:00Z")
+    (folder / "broken.yaml").write_text(broken)
+    for form in ("text", "json"):
+        result = CliRunner().invoke(command, ["--policies", str(folder), "-o", form])
+        assert result.exit_code == 2
+        mentions(result.stderr, "broken.yaml:", "spec.until", "2026-02-30")
+        assert "Anna looks" in result.stdout
+
+
 def pod_that_passed(phase: str, stamp: str) -> dict[str, Any]:
     """A pod as a list has it."""
     metadata = {"name": "p", "namespace": "n", "annotations": {names.PLACEMENT: stamp}}
@@ -121,7 +132,9 @@ def test_live_pods_are_counted_by_their_stamps(
 
     found = asyncio.run(main())
     assert found.pods == pods
-    assert bool(found.notes) == (pods is None)
+    assert any("may not list pods" in each for each in found.notes) == (pods is None)
+    # This cluster sends pods to a webhook, and no policies.
+    line_with(found.notes, "the webhook serves policies from files", "in the cluster")
 
 
 def test_a_cluster_in_trouble_is_not_taken_for_a_missing_right(tmp_path: Path) -> None:
@@ -194,6 +207,7 @@ def test_two_places_are_not_one_set(folder: Path) -> None:
         ),
         ({"roles": ["ps"], "namespaceSelector": {}}, "namespaceSelector any; roles ps"),
         ({"replicaIndexes": [0, 1]}, "replicaIndexes 0, 1"),
+        ({"serviceAccounts": ["trainer", "b-*"]}, "serviceAccounts trainer, b-*"),
     ],
 )
 def test_a_match_is_told_in_words(match: dict[str, object], words: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cli.files import POD, POLICIES, REJECTED, TF_JOB, WEB, Files
+from tests.cli.files import NODES, POD, POLICIES, REJECTED, TF_JOB, WEB, Files
 from tests.policy_tests.writing import CLASS, policy
 from tests.wording import Wording, line_with, mentions
 from webhook import names
@@ -55,6 +55,37 @@ def explained(files: Files, objects: str, *policies: str) -> dict[str, Any]:
     result = files.on(objects, "-o", "json", "--nodes", nodes, policies=policies)
     first: dict[str, Any] = json.loads(result.stdout)["pods"][0]
     return first
+
+
+def test_pods_that_no_installation_sends_are_not_told_to_be_placed(files: Files) -> None:
+    """Those of kube-system, and of Fairlead's own namespace."""
+    system = POD.replace("namespace: research", "namespace: kube-system")
+    result = files.on(system, "--fail-on", "warning")
+    assert result.exit_code == 1
+    mentions(result.stdout, "not sent to the webhook", "kube-system")
+    assert explained(files, system)["result"] == "not-sent"
+
+
+def test_a_daemon_sets_pods_are_judged_by_their_nodes(files: Files, wording: Wording) -> None:
+    """Those for nodes that do not meet a requirement are rejected; without nodes that is said."""
+    strict = policy("strict", "requirements: {nodeSelector: {pool: spot}}")
+    agents = DAEMONS.replace("spec: {containers", "spec: {tolerations: [{operator: Exists}], c")
+    agents = agents.replace("c: [{name", "containers: [{name")
+    options = ("--nodes", files.folder / "nodes.yaml", "-o", "json")
+    result = files.on(agents, *options, policies=[strict])
+    assert result.exit_code == 1
+    placed, rejected = json.loads(result.stdout)["pods"]
+    assert (placed["result"], rejected["result"]) == ("placed", "rejected")
+    mentions(rejected["pods"], "steady-1")
+    mentions(rejected["reason"], "strict", "nodeSelector[pool]", "steady-1")
+    wording(f"{rejected['pods']}: {rejected['reason']}")
+    (files.folder / "nodes.yaml").write_text(NODES.replace("pool: spot", "pool: other"))
+    (rejected,) = json.loads(files.on(agents, *options, policies=[strict]).stdout)["pods"]
+    assert rejected["result"] == "rejected"
+    unknown = files.on(agents, "--fail-on", "unknown", policies=[strict])
+    assert unknown.exit_code == 1
+    mentions(unknown.stderr, "DaemonSet/agent", "--nodes")
+    wording(unknown.stderr.splitlines()[-1])
 
 
 def test_what_objects_are_called_steers_no_terminal(files: Files) -> None:
@@ -403,13 +434,14 @@ def test_a_pod_that_was_stored_is_not_taken_for_its_authors_words_alone(files: F
 
 
 def test_one_policy_has_a_short_answer(files: Files, wording: Wording) -> None:
-    """Whether it matches, and why not; one that is not there is wrong."""
+    """Whether it matches, and why not; one that is not there is wrong usage."""
     result = files.on(POD, "--policy", "masters", policies=[POLICIES, MASTERS])
     line_with(result.stdout, "no masters match.roles: worker")
     assert "workers-on-spot" not in result.stdout
-    unknown = str(files.on(POD, "--policy", "master").exception)
-    mentions(unknown, "master", "masters")
-    wording(unknown)
+    unknown = files.on(POD, "--policy", "master")
+    assert (unknown.exit_code, unknown.stdout) == (2, "")
+    mentions(unknown.stderr, "master", "masters")
+    wording(unknown.stderr.removeprefix("error: ").rstrip())
 
 
 def test_files_and_objects_of_a_cluster_are_not_mixed(files: Files, wording: Wording) -> None:

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from webhook.cli import fairlead
-from webhook.workloads.find import KINDS
+from webhook.workloads.by_kind import KINDS
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "cli.md").read_text()
 

@@ -351,3 +351,12 @@ def test_a_policy_of_which_a_setting_is_dropped_is_not_fulfilled(files: Files) -
     mentions(result.stderr, "policy p-aff", "dropped, no node can meet it: l Lt 0")
     both = files.on(POD, "-o", "name", policies=[POLICIES, dropped]).stdout
     mentions(both, "workers-on-spot", "p-aff (not in full)")
+
+
+def test_an_object_whose_pods_are_not_sent_is_printed_as_it_is(files: Files) -> None:
+    """And it is told why, in every form."""
+    system = POD.replace("namespace: research", "namespace: kube-system")
+    result = files.on(system, "-o", "yaml")
+    assert result.exit_code == 0
+    assert yaml.safe_load(result.stdout) == yaml.safe_load(system)
+    line_with(result.stderr, "warning: Pod/mnist", "kube-system", "sent to the webhook")

@@ -76,6 +76,54 @@ def test_labels_that_policies_ask_for_and_nobody_knows_are_told(
     assert read(tmp_path, POD).unknown_namespaces() == []
 
 
+EXCEPTION = """
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementException
+metadata: {name: gold}
+spec:
+  policies: ["*"]
+  match: {namespaceSelector: {matchLabels: {tier: gold}}}
+  until: "2099-12-20T00:00:00Z"
+  reason: test
+"""
+UNMARKED = POD.replace("{fairlead.dev/run: mnist, fairlead.dev/role: worker}", "{app: x}")
+NOTEBOOKS = policy("notebooks", "match: {kinds: [notebook]}, defaults: {schedulerName: s}")
+
+
+@pytest.mark.parametrize(
+    ("objects", "policies", "facts"),
+    [
+        (POD, POLICIES + EXCEPTION, ("exception gold asks",)),
+        (UNMARKED, POLICIES, ("Pod/mnist are part of a run if", "fairlead.dev/place: all")),
+        (POD, NOTEBOOKS, ("fairlead.dev/kind ", "the kind", "Pod/mnist")),
+        (
+            POD.replace("spec:\n", "spec:\n  nodeSelector: {pool: a}\n").replace(
+                "fairlead.dev/role", "kueue.x-k8s.io/podset: main, fairlead.dev/role"
+            ),
+            POLICIES,
+            ("Kueue chose", "Pod/mnist", "fairlead.dev/kueue: keep"),
+        ),
+    ],
+    ids=["an exception's selector", "no mark", "the kind", "Kueue"],
+)
+def test_whatever_depends_on_labels_that_nobody_knows_is_told(
+    tmp_path: Path, objects: str, policies: str, facts: tuple[str, ...], wording: Wording
+) -> None:
+    """Each is an answer that a cluster would give otherwise; known labels end it."""
+    (told,) = read(tmp_path, objects, policies).unknown_namespaces()
+    mentions(told, "namespace research", "not known", *facts)
+    wording(told)
+    assert read(tmp_path, f"{objects}---\n{NAMESPACE}", policies).unknown_namespaces() == []
+
+
+def test_a_namespace_among_the_objects_takes_no_label_away(tmp_path: Path) -> None:
+    """As `kubectl apply` of it would take none."""
+    bare = "apiVersion: v1\nkind: Namespace\nmetadata: {name: research, labels: {own: x}}\n"
+    offline = read(tmp_path, f"{POD}---\n{bare}", BATCH, NAMESPACE)
+    assert offline.labels_of("research").keys() >= {"tier", "own"}
+
+
 def test_objects_that_make_no_pods_are_an_error(tmp_path: Path) -> None:
     """With what there was instead."""
     for text, there in (

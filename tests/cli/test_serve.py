@@ -120,10 +120,9 @@ def test_the_self_signed_certificate_has_the_names_asked_for(server: Served) -> 
         (b"[" * 100_000, b"not JSON"),
         (b"[" * 1_000_000, b"over 262144 JSON values"),
         (b'{"a": NaN}', b"not JSON"),
-        (json.dumps(review({"n": 2**64})).encode(), b"over 64 bits"),
         (b'{"a": "\\ud800"}', b"not JSON"),
     ],
-    ids=["text", "no review", "version", "deep", "many", "NaN", "huge integer", "lone surrogate"],
+    ids=["text", "no review", "version", "deep", "many", "NaN", "lone surrogate"],
 )
 def test_bad_input_is_a_400_and_the_next_request_is_answered(
     server: Served, body: bytes, says: bytes

@@ -28,6 +28,11 @@ BY_SCHEMA: list[tuple[Json, str, str]] = [
     (a_policy(match={"replicaIndexes": [-1]}), "spec.match.replicaIndexes[0]", "greater than or"),
     (a_policy(match={"resources": ["a b"]}), "spec.match.resources[0]", "should match"),
     (a_policy(match={"volumes": ["pvc"]}), "spec.match.volumes[0]", "supported values"),
+    (
+        a_policy(match={"serviceAccounts": ["ml/a"]}),
+        "spec.match.serviceAccounts[0]",
+        "should match",
+    ),
     (a_policy(exclude=[{"roles": ["ps"]}] * _MANY), "spec.exclude", "at most 64 items"),
     (
         a_policy(defaults={"patchStrategy": "Replace"}),

@@ -16,6 +16,7 @@ from tests.cluster.rooms import NewNamespace, Room, is_stamped
 from tests.eventually import eventually
 from tests.wording import mentions
 from webhook import names
+from webhook.errors import SandboxError
 from webhook.guards import stamp
 from webhook.interception import webhooks
 from webhook.sandbox.control_plane import ControlPlane
@@ -130,6 +131,36 @@ def test_a_pod_of_a_run_that_was_let_through_is_seen(
     assert any(key.startswith("failed-open.mutation.webhook") for key in annotations)
     if not deny:
         assert "validation.policy.admission.k8s.io/validation_failure" in annotations
+
+
+def test_what_cannot_be_read_is_refused_though_the_webhook_may_be_ignored(
+    new_namespace: NewNamespace, policy_folder: Path
+) -> None:
+    """An author makes reviews of any size and depth; the guard believes the stamp that he writes.
+
+    Go writes each < of one byte as six, so a pod of 1.2 MB, which may be stored, is sent as 7 MB.
+    """
+    room = new_namespace({})
+    large, deep = pod("large"), pod("deep")
+    large["spec"]["containers"][0]["env"] = [{"name": "E", "value": "<" * 1_200_000}]
+    levels = 1_100
+    fields = {
+        "manager": "author",
+        "operation": "Update",
+        "apiVersion": "v1",
+        "time": "2026-01-01T00:00:00Z",
+        "fieldsType": "FieldsV1",
+        "fieldsV1": "?",
+    }
+    deep["metadata"]["managedFields"] = [fields]
+    # What Python writes is not as deep.
+    text = json.dumps(deep).replace('"?"', '{"f:a":' * levels + "{}" + "}" * levels)
+    with somebody_answers(room, policy_folder):
+        with pytest.raises(SandboxError) as refused:
+            room.create(large)
+        mentions(str(refused.value), "denied the request", "make the pod smaller")
+        done = room.kubectl.run("create", "-f", "-", stdin=text)
+        mentions(done.stderr, "denied the request", "the body is not JSON")
 
 
 def test_a_namespace_that_is_placed_as_a_whole_is_guarded_too(

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,6 +16,7 @@ from tests.cluster.manifests import LABELLED_SPOT
 from tests.cluster.rooms import is_stamped
 from tests.cluster.sites import NAMESPACE, WEBHOOK, Site, build
 from tests.eventually import eventually
+from tests.server.serving import running
 from tests.wording import line_with, mentions
 from webhook import names, validating
 from webhook.errors import InstallationError, InvalidDocuments
@@ -31,6 +32,9 @@ from webhook.policy.objects import load_objects
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.nodes import SHIPPED_NODES, read_pools
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
 
 Json = dict[str, Any]
 POLICY = """
@@ -353,6 +357,72 @@ def test_nobody_is_locked_out_of_policies(installed: Site) -> None:
     site.start_webhook()
     assert results(site)["CapacityClass spot"] == "changed"
     assert site.kubectl.json("get", "capacityclass", "spot")["spec"] == current
+
+
+async def refusing(scope: Scope, receive: Receive, send: Send) -> None:
+    """The /validate of an older version, which knows nothing of `interruptible`."""
+    assert scope["type"] == "http"
+    body, more = b"", True
+    while more:
+        message = await receive()
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+    request = json.loads(body)["request"]
+    response: Json = {"uid": request["uid"], "allowed": b'"interruptible"' not in body}
+    if not response["allowed"]:
+        response["status"] = {"code": 403, "message": "spec.interruptible: there is no such field"}
+    review = {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "response": response,
+    }
+    headers = [(b"content-type", b"application/json")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": json.dumps(review).encode()})
+
+
+def test_what_a_webhook_of_an_older_version_refuses_is_written_after_the_rollout(
+    installed: Site, tmp_path: Path
+) -> None:
+    """It knows fewer fields, and serves until the new one does. That of the same version stops."""
+    site = installed
+    policies = tmp_path / "policies"
+    policies.mkdir()
+    (policies / "own.yaml").write_text(
+        "apiVersion: fairlead.dev/v1alpha1\nkind: CapacityClass\nmetadata: {name: own}\n"
+        "spec: {interruptible: true, nodes: [{labels: {of: own}}]}\n"
+    )
+    options = ("--policies", str(policies))
+    with running(refusing) as old:
+        client = {
+            "url": f"https://127.0.0.1:{old.https_port}/validate",
+            "caBundle": base64.b64encode(old.trust.certificate).decode(),
+        }
+
+        def point_at_it() -> None:
+            judging = site.configuration("validatingwebhookconfiguration")
+            at = [each["name"] for each in judging["webhooks"]].index(validating.POLICIES)
+            patch = [{"op": "replace", "path": f"/webhooks/{at}/clientConfig", "value": client}]
+            site.kubectl(
+                *("patch", "validatingwebhookconfiguration", "fairlead"),
+                *("--type=json", "-p", json.dumps(patch)),
+            )
+            own = (policies / "own.yaml").read_text()
+            dry = ("apply", "--dry-run=server", "-f", "-")
+            eventually(
+                "it refuses", lambda: "no such field" in site.kubectl.run(*dry, stdin=own).stderr
+            )
+
+        point_at_it()
+        with pytest.raises(InstallationError, match=r"CapacityClass own: .*no such field"):
+            site.install(*options)
+        home = site.kubectl.within(NAMESPACE)
+        home("set", "image", "deployment/fairlead-webhook", "*=example.invalid/fairlead:older")
+        done = site.install("-o", "json", *options)
+        created = {"object": "CapacityClass own", "result": "created"}
+        assert created in json.loads(done.stdout)["objects"]
+        mentions(done.stderr, "CapacityClass own is refused", "of another version")
+    site.kubectl("delete", "capacityclass", "own")
 
 
 def test_time_that_is_over_says_what_is_missing_and_why(site: Site) -> None:

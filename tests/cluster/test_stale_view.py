@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.manifests import SPOT_CLASS, pod
-from tests.cluster.rooms import NewNamespace, Running, is_stamped
+from tests.cluster.rooms import NewNamespace, Room, Running, is_stamped
 from tests.eventually import eventually
 from webhook import names
 from webhook.errors import SandboxError
@@ -85,7 +85,7 @@ class Relay:
                     other[ready].sendall(data)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def relay(control_plane: ControlPlane) -> Iterator[Relay]:
     """Before the API server."""
     made = Relay(control_plane.layout.ports["kube-apiserver"])
@@ -93,11 +93,23 @@ def relay(control_plane: ControlPlane) -> Iterator[Relay]:
     made.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
+def room(new_namespace: NewNamespace) -> Room:
+    """A namespace without a mark."""
+    return new_namespace({})
+
+
+@pytest.fixture
 def behind(
-    control_plane: ControlPlane, relay: Relay, tmp_path_factory: pytest.TempPathFactory
+    control_plane: ControlPlane,
+    relay: Relay,
+    room: Room,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Running]:
-    """A webhook that reaches the API server by the relay, and is called by it directly."""
+    """A webhook that reaches the API server by the relay, and is called by it directly.
+
+    It is sent the room's pods alone: the test counts what it lets through.
+    """
     folder = tmp_path_factory.mktemp("policies")
     (folder / "policies.yaml").write_text(POLICIES)
     text = control_plane.layout.kubeconfig.read_text()
@@ -106,7 +118,11 @@ def behind(
     kubeconfig.write_text(text.replace(f":{port}\n", f":{relay.port}\n"))
     assert str(relay.port) in kubeconfig.read_text()
     webhook = start_webhook(
-        control_plane, folder, name="fairlead-stale", options=("--kubeconfig", str(kubeconfig))
+        control_plane,
+        folder,
+        name="fairlead-stale",
+        namespaces=[room.name],
+        options=("--kubeconfig", str(kubeconfig)),
     )
     try:
         yield Running(webhook, folder)
@@ -115,10 +131,9 @@ def behind(
 
 
 def test_a_pod_of_a_namespace_that_was_marked_meanwhile_is_placed(
-    relay: Relay, behind: Running, new_namespace: NewNamespace
+    relay: Relay, behind: Running, room: Room
 ) -> None:
     """The watch does not tell of the mark: that the pod comes at all does."""
-    room = new_namespace({})
     eventually(
         "the webhook knows the namespace",
         lambda: is_stamped(room.create(pod("marked"), dry_run=True)),

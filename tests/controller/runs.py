@@ -70,6 +70,7 @@ def raw_pod(
             "namespace": "lab",
             "uid": uid or f"uid-{index}",
             "resourceVersion": str(version),
+            "labels": {names.MANAGED_BY: names.MANAGER, names.RUN_UID: run_uid},
             "ownerReferences": [owner],
             **metadata,
         },
@@ -160,9 +161,11 @@ class Api:
         return self._answer("delete", path.rpartition("/")[2], body)
 
     async def list(self, path: str, keep: Any, *, query: Any = None) -> Listing[Any]:
-        del query
-        found = self._answer("list", path.rpartition("/")[2], None)
-        return Listing([keep(each) for each in found["items"]], str(self.versions))
+        items = self._answer("list", path.rpartition("/")[2], None)["items"]
+        key, equals, value = (query or {}).get("labelSelector", "").partition("=")
+        if equals:
+            items = [one for one in items if one["metadata"].get("labels", {}).get(key) == value]
+        return Listing([keep(each) for each in items], str(self.versions))
 
     def _answer(self, verb: str, name: str, body: Any) -> Json:
         self.calls.append((verb, name))

@@ -155,9 +155,10 @@ def test_a_few_pods_are_looked_up_one_by_one() -> None:
 
 
 def test_many_pods_are_looked_up_in_one_list() -> None:
-    """Of all that the run has those that were asked for."""
+    """Of all in the namespace: one whose labels were taken off is there, and no other is made."""
     stage = Stage()
     listed = [raw_pod(index, version=300) for index in (3, 90)]
+    listed[0]["metadata"]["labels"] = {}
     stage.api.answers["list", "pods"] = {"items": listed}
     assert look_up(stage, ONE_BY_ONE + 1) == ["mnist-worker-3"]
     assert stage.api.calls == [("list", "pods")]

@@ -292,6 +292,11 @@ SETS = (
             },
             "overrides": {"annotations": {"n": "yes"}},
         },
+        {
+            "match": {"serviceAccounts": ["default", "a.b", "train?r"]},
+            "exclude": [{"serviceAccounts": ["trainer"], "roles": ["master"]}],
+            "overrides": {"annotations": {"account": "yes"}},
+        },
         {"enforcement": "Audit", "overrides": {"annotations": {"never": "seen"}}},
     ),
     # As many policies as a cluster may have: what an evaluation costs must stay within bounds.

@@ -166,6 +166,7 @@ def test_wishes_of_policies_that_never_meet_are_no_matter() -> None:
         assert problems(*specs) == ()
     globs: Json = {"match": {"namespaces": ["b*"]}, "overrides": {"affinity": POOL_A}}
     assert problems({"match": {"namespaces": ["b"]}, "defaults": selector}, globs)
+    assert problems({"match": {"namespaces": ["a*"]}, "defaults": selector}, globs) == ()
 
 
 def test_a_selector_key_that_every_term_admits_is_no_matter() -> None:

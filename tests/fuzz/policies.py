@@ -24,6 +24,8 @@ conditions: st.SearchStrategy[Addition] = fixed(
     (at("spec", "match", "frameworks"), ["pytorch", "mpi"]),
     (at("spec", "match", "replicaIndexes"), [0, 2]),
     (at("spec", "match", "kinds"), ["core", "notebook"]),
+    (at("spec", "match", "serviceAccounts"), ["train*", "a.b"]),
+    (at("spec", "exclude"), [{"serviceAccounts": ["default"]}]),
     (at("spec", "match", "namespaceSelector"), {"matchLabels": {"tier": "batch"}}),
     (at("spec", "exclude"), [{"coordinator": True}, {"namespaces": ["wh?le"]}]),
 )

@@ -58,7 +58,9 @@ class Examiner:
         try:
             answer = self.post(body)
             self.tally.count(self.way, answer.status)
-            if answer.status == 200:
+            if answer.status == 200 and b"cannot be decided on" in answer.body:
+                examine_unread(answer)
+            elif answer.status == 200:
                 self._examine_review(body, answer)
             else:
                 examine_problem(body, answer)
@@ -88,6 +90,15 @@ class Examiner:
         assert second.status == 200, second
         assert second.response["allowed"], second
         assert "patch" not in second.response, second.patch
+
+
+def examine_unread(answer: Answer) -> None:
+    """A review that cannot be read is refused with the reason, and with nothing else."""
+    response = answer.response
+    assert response.keys() == {"uid", "allowed", "status"}, response
+    assert response["uid"]
+    assert response["allowed"] is False
+    assert len(response["status"]["message"]) < MOST_CHARACTERS
 
 
 def examine_problem(body: bytes, answer: Answer) -> None:

@@ -156,6 +156,25 @@ def test_a_live_answer_serves_for_a_second(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_no_earlier_answer_serves_who_knows_that_the_labels_have_changed(tmp_path: Path) -> None:
+    """All that ask so at one time share the next answer, half a second after the one before."""
+
+    async def run() -> None:
+        labels = {"tier": "old"}
+
+        async def live(_: Request, answer: Answer) -> None:
+            await answer.json(namespace("research", **labels))
+
+        async with watched(tmp_path, live, watch=False) as (api, namespaces):
+            assert await namespaces.live("research") == {"tier": "old"}
+            labels["tier"] = "new"
+            asked = [namespaces.live("research", anew=True) for _ in range(20)]
+            assert await asyncio.gather(*asked) == [{"tier": "new"}] * 20
+            assert len(api.requests) == 2
+
+    asyncio.run(run())
+
+
 def test_made_up_names_make_no_flood(tmp_path: Path) -> None:
     """Reads have a pace, whoever asks; beyond it there is no answer, and none is guessed."""
 

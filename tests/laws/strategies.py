@@ -188,6 +188,7 @@ def pods(draw: st.DrawFn) -> Json:
         ("schedulerName", ("default-scheduler", "own")),
         ("terminationGracePeriodSeconds", (0, 30, 45)),
         ("securityContext", ({}, {"runAsUser": 0})),
+        ("serviceAccountName", ("default", "trainer", "a.b", "axb")),
     ):
         if draw(st.booleans()):
             spec[field] = draw(one(*values))
@@ -313,6 +314,7 @@ def policies(
                 {"namespaces": ["ml-*"]},
                 {"podSelector": {"matchLabels": {"stage": "prod"}}},
                 {"kinds": ["job"]},
+                {"serviceAccounts": ["train*"]},
             )
         )
     if draw(st.integers(0, 3)) == 0:
@@ -349,6 +351,7 @@ def exceptions(draw: st.DrawFn, name: str, most: int = 3) -> Json:
         {"namespaces": ["ml-*"]},
         {"namespaces": ["research"]},
         {"podSelector": {"matchLabels": {"stage": "prod"}}},
+        {"serviceAccounts": ["train*"]},
     )
     spec = {
         "policies": draw(st.just(["*"]) | wanted),

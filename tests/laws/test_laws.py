@@ -321,6 +321,7 @@ def required_of(pod: Json, policies: list[Json], classes: Any) -> Iterator[Calla
         and {
             "roles": labels.get(names.ROLE) == "worker",
             "podSelector": labels.get("stage") == "prod",
+            "serviceAccounts": pod["spec"].get("serviceAccountName") == "trainer",
         }.get(next(iter(each["spec"].get("match", {})), ""), True)
         and not ("exclude" in each["spec"] and labels.get("stage") == "debug")
         and "rollout" not in each["spec"]
@@ -550,6 +551,7 @@ def test_an_exception_in_force_leaves_what_the_other_policies_say(
         "roles": labels.get(names.ROLE) == "worker",
         "namespaces": spec["match"].get("namespaces") == ["ml-*"],
         "podSelector": labels.get("stage") == "prod",
+        "serviceAccounts": pod["spec"].get("serviceAccountName") == "trainer",
     }
     ended = spec["until"] == NOW
     gone = spec["policies"] if for_it[next(iter(spec["match"]))] and not ended else []

@@ -11,8 +11,8 @@ import yaml
 from webhook import names, validating
 from webhook.guards import stamp
 from webhook.interception import DEFAULT_SOURCES, absent, entry_name, present, webhooks
-from webhook.marks import Source
 from webhook.sources import SOURCES
+from webhook.sources.marks import Source
 
 Json = dict[str, Any]
 ROOT: Final = Path(__file__).parents[2]
@@ -66,13 +66,12 @@ def _component(source: Source) -> Mapping[str, str]:
     source's marks, then the source's own entries are added, each of which excludes the marks of
     its own that come after it. So the entries exclude each other in every set and every order.
     """
+    file = f"webhook/sources/{source.name}.yaml"
     return {
-        "kustomization.yaml": _about(source) + written("webhook/sources.py", _entries(source)),
-        "marks/kustomization.yaml": written("webhook/sources.py", _exclusions(source)),
-        "marks/marks.yaml": written(
-            "webhook/sources.py", *map(_mark, _slots(source), source.marks)
-        ),
-        "guard-stamp/kustomization.yaml": written("webhook/sources.py", _guard(source)),
+        "kustomization.yaml": _about(source) + written(file, _entries(source)),
+        "marks/kustomization.yaml": written(file, _exclusions(source)),
+        "marks/marks.yaml": written(file, *map(_mark, _slots(source), source.marks)),
+        "guard-stamp/kustomization.yaml": written(file, _guard(source)),
         "guard-stamp/bindings.yaml": written("webhook/guards/stamp.py", *_bindings(source)),
     }
 

@@ -137,6 +137,7 @@ def test_the_wheel_is_where_it_runs_from(built: Path) -> None:
     """Not the checkout; files that are no code came along, and tests did not."""
     (site,) = built.glob("lib/python*/site-packages")
     assert (site / "webhook" / "installation" / "rendered" / "default.yaml").exists()
+    assert (site / "webhook" / "sources" / "jobset.yaml").exists()
     assert (site / "webhook" / "cli" / "__init__.py").exists()
     assert (site / "certs").is_dir()
     assert not (site / "tests").exists()

@@ -17,8 +17,8 @@ from tests.manifests.generated import MANIFESTS, OTHERS
 from tests.manifests.kustomize import Json, kustomized, of_kind, one, selects
 from webhook import names
 from webhook.interception import DEFAULT_SOURCES, webhooks
-from webhook.marks import Mark
 from webhook.sources import SOURCES
+from webhook.sources.marks import Mark
 
 Kustomize = Callable[[Path], tuple[Json, ...]]
 NAMES = tuple(source.name for source in OTHERS)

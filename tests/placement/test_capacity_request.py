@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,6 +49,17 @@ def test_everything_that_is_wrong_is_said_at_once(wording: Wording) -> None:
     mentions(message, "'Often'", "Allow, Prefer, Constrain, Prevent, None")
     assert message.count("from 1 to 100") == 2
     wording(message)
+
+
+def test_an_annotation_that_is_wrong_all_over_costs_little() -> None:
+    """It may be megabytes long, and each message lists the classes: 500 MB if all were made."""
+    classes = [f"class-{number}" for number in range(100)]
+    tracemalloc.start()
+    with pytest.raises(InvalidRequest, match="299992 entries after these"):
+        parse("a," * 300_000, classes)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 50_000_000
 
 
 @given(st.text())

@@ -16,6 +16,13 @@ def container(limits: Json | None = None, *, sidecar: bool = False, **asked: str
     return {"resources": resources} | ({"restartPolicy": "Always"} if sidecar else {})
 
 
+def extended(name: str, amount: str, *, sidecar: bool = False) -> Json:
+    """A container that requests one extended resource."""
+    made = container(sidecar=sidecar)
+    made["resources"]["requests"] = {f"e.x/{name}": amount}
+    return made
+
+
 def test_containers_run_together() -> None:
     """Their requests are summed, exactly, and rounded once."""
     spec = {"containers": [container(cpu="500m", memory="1Gi"), container(cpu="1.0005")]}
@@ -51,6 +58,14 @@ def test_sidecars_stay() -> None:
     assert requests(spec) == {"cpu": 1300}
     spec["containers"] = [container(cpu="1500m")]
     assert requests(spec) == {"cpu": 1800}
+
+
+def test_what_many_init_containers_cost_grows_with_their_number() -> None:
+    """Not with its square: that takes minutes, and the test is stopped."""
+    first = [extended(f"s{each}", "1", sidecar=True) for each in range(30_000)]
+    then = [extended(f"i{each}", "2") for each in range(30_000)]
+    asked = requests({"initContainers": [*first, *then, extended("s7", "3")]})
+    assert (len(asked), asked["e.x/s8"], asked["e.x/i8"], asked["e.x/s7"]) == (60_000, 1, 2, 4)
 
 
 def test_what_the_pod_is_given_counts_instead_of_its_containers() -> None:

@@ -45,6 +45,7 @@ spec:
     coordinator: false
     resources: [nvidia.com/gpu]
     volumes: [persistentVolumeClaim]
+    serviceAccounts: [default, "train*"]
   exclude:
   - {namespaces: [research], podSelector: {matchLabels: {debug: ""}}}
   defaults:

@@ -69,7 +69,8 @@ def test_an_exception_for_every_run_is_warned_of(wording: Wording) -> None:
 def test_an_exception_that_any_author_can_take_is_warned_of(wording: Wording) -> None:
     """Labels of pods, of roles and kinds too, are their author's word; namespaces are not."""
     debug = {"podSelector": {"matchLabels": {"debug": "anna"}}}
-    for match in (debug, {"roles": ["worker"]}, {"namespaces": ["*"], **debug}):
+    accounts = {"serviceAccounts": ["trainer"]}
+    for match in (debug, {"roles": ["worker"]}, {"namespaces": ["*"], **debug}, accounts):
         (warning,) = loaded(match=match).warnings
         mentions(str(warning), "spec.match", "namespaces", "namespaceSelector")
         wording(warning.message)
@@ -109,7 +110,7 @@ def test_conditions_of_exceptions_are_asked_for() -> None:
             "podSelector": {"matchLabels": {"debug": "anna"}},
         }
     ).policies
-    assert policies.reads_resources
-    assert policies.reads_volumes
-    assert policies.tested_indexes == {0}
-    assert policies.tested_labels == {("debug", "anna")}
+    assert policies.tested["resources"]
+    assert policies.tested["volumes"]
+    assert policies.tested["replica_indexes"] == {0}
+    assert policies.tested["pod_selector"] == {("debug", "anna")}

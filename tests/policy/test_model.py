@@ -100,7 +100,10 @@ def test_an_empty_match_is_every_run() -> None:
 
 @pytest.mark.parametrize(
     "field",
-    ["namespaces", "kinds", "frameworks", "roles", "replicaIndexes", "resources", "volumes"],
+    [
+        *("namespaces", "kinds", "frameworks", "roles", "replicaIndexes", "resources", "volumes"),
+        "serviceAccounts",
+    ],
 )
 def test_an_empty_list_of_a_condition_is_an_error(field: str) -> None:
     """A list without items would match nothing, which nobody means."""
@@ -117,6 +120,8 @@ def test_an_empty_list_of_a_condition_is_an_error(field: str) -> None:
         ("roles", "ps", "parameter-server"),
         ("resources", "nvidia.com/gpu", "nvidia.com/"),
         ("volumes", "persistentVolumeClaim", "pvc"),
+        ("serviceAccounts", "team.train-*", "ml:trainer"),
+        ("serviceAccounts", "a" * 253, "a" * 254),
     ],
 )
 def test_a_condition_takes_only_words_that_can_match(field: str, good: str, bad: str) -> None:

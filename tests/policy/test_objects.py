@@ -172,7 +172,7 @@ def test_a_policy_means_the_class_that_there_is_now() -> None:
         made = objects(wish, other, spot, capacity("rest", "c"))
         got, fresh = remembered.load(made).policies, load_objects(made).policies
         assert [p.wishes for p in got.policies] == [p.wishes for p in fresh.policies]
-        assert got.tested_labels == fresh.tested_labels == {("team", "a")}
+        assert got.tested["pod_selector"] == fresh.tested["pod_selector"] == {("team", "a")}
         named = {p.name: p for p in got.policies}
         (meant,) = named["wish"].wishes
         assert isinstance(meant, CapacityWish)

@@ -55,6 +55,7 @@ matches = st.fixed_dictionaries(
         "coordinator": st.booleans(),
         "resources": lists("nvidia.com/gpu", "cpu"),
         "volumes": lists("persistentVolumeClaim", "emptyDir"),
+        "serviceAccounts": lists("default", "train*", "a.b", "a?b"),
     },
 )
 subjects = st.builds(
@@ -74,6 +75,7 @@ subjects = st.builds(
     ),
     st.frozensets(st.sampled_from(["cpu", "nvidia.com/gpu"])),
     st.frozensets(st.sampled_from(["persistentVolumeClaim", "emptyDir", "secret"])),
+    st.sampled_from(["default", "trainer", "a.b", "a-b"]),
 )
 
 

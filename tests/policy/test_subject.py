@@ -1,4 +1,4 @@
-"""What of a pod policies match on: requested resources and volume types."""
+"""What of a pod policies match on: requested resources, volume types and the service account."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.policy.subject import resources, volumes
+from webhook.policy.subject import resources, service_account, volumes
 
 
 def container(**parts: dict[str, object]) -> dict[str, object]:
@@ -51,6 +51,24 @@ def test_a_volume_is_of_the_type_of_its_other_member() -> None:
     assert volumes(spec) == {"persistentVolumeClaim", "emptyDir"}
 
 
+@pytest.mark.parametrize(
+    ("spec", "name"),
+    [
+        ({}, "default"),
+        ({"serviceAccountName": ""}, "default"),
+        ({"serviceAccountName": None, "serviceAccount": None}, "default"),
+        ({"serviceAccountName": "trainer"}, "trainer"),
+        ({"serviceAccount": "trainer"}, "trainer"),
+        ({"serviceAccountName": "trainer", "serviceAccount": "other"}, "trainer"),
+    ],
+)
+def test_a_pod_has_the_service_account_that_the_api_server_gives_it(
+    spec: dict[str, object], name: str
+) -> None:
+    """The deprecated field counts where the other is empty, as the API server reads the two."""
+    assert service_account(spec) == name
+
+
 junk = st.recursive(
     st.none() | st.integers() | st.text(max_size=2),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner),
@@ -64,6 +82,8 @@ def test_whatever_stands_there_is_read_without_an_error(value: object) -> None:
         {"containers": value, "volumes": value},
         {"containers": [{"resources": value}]},
         {"resources": value},
+        {"serviceAccountName": value, "serviceAccount": value},
     ):
         resources(holder)
         volumes(holder)
+        assert service_account(holder)

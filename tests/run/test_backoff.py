@@ -177,6 +177,28 @@ def test_a_clock_that_was_set_back_holds_nobody_longer_than_the_whole_delay() ->
     assert remaining(None, BEGIN) == 0
 
 
+def test_a_status_without_a_wait_is_read_by_its_failures() -> None:
+    """An older controller wrote none: replicas in backoff must not start at once after it."""
+    entry = Recovering(indexes="0", failures=3, since=to_second(BEGIN))
+    assert remaining(entry, BEGIN) == 40
+    assert row_of(entry) == Row(3, 0, 0, 40.0, to_second(BEGIN))
+    assert remaining(Recovering(indexes="0", disruptions=1, since=to_second(BEGIN)), BEGIN) == 0
+
+
+def test_a_clock_that_was_ahead_holds_a_run_no_longer_than_its_longest_wait() -> None:
+    """What it wrote of the future counts from now on: backoff, and failures that wait."""
+    scene = Scene(incident_window=90.0, **workers(2), backoffLimit=9).runs()
+    scene.now += timedelta(days=1)
+    scene.exits("worker-0", 1)
+    scene.now -= timedelta(days=1)
+    scene.look()
+    assert scene.after == 10
+    scene.later(10)
+    assert scene.pod("worker-0").phase == "Pending"
+    scene.later(80)
+    assert scene.role("worker").failed == 1
+
+
 ONE = Row(1, 0, 0, 10.0, "a")
 
 

@@ -114,6 +114,14 @@ def test_a_pod_that_ended_while_its_node_was_away_was_disrupted(
     assert not failure(ended).disruption
 
 
+def test_a_pod_that_ended_in_an_init_container_while_its_node_was_away_was_disrupted() -> None:
+    """Its main container never started."""
+    ended = pod(node="a", init_since=STARTED, exit=exited(143))
+    end = ending(ended, NodeHealth("a", uid="uid", created=STARTED, since=BACK))
+    assert isinstance(end, Failure)
+    assert (end.disruption, end.reason) == (True, "NodeNotReady")
+
+
 @pytest.mark.parametrize(
     "changes",
     [

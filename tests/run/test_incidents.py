@@ -192,6 +192,22 @@ def test_the_end_of_a_pod_on_a_silent_node_is_not_charged_again() -> None:
     assert scene.role("worker").restarts == 2
 
 
+@pytest.mark.parametrize("scope", SCOPES)
+def test_a_loss_that_an_older_controller_charged_is_not_charged_again(scope: str) -> None:
+    """It wrote no incidents, and its pod hangs on the silent node; peers fail after the upgrade."""
+    scene = spot(backoffLimit=0, restartScope=scope)
+    scene.off.add("spot-2")
+    silent(scene, "spot-2")
+    scene.set("worker-2", deleted_at="2026-11-21T20:15:00Z")
+    scene.look()
+    assert charged(scene) == (0, 1)
+    older = scene.status.model_copy(update={"incidents": ()})
+    scene.run = scene.run.model_copy(update={"status": older})
+    scene.later(30).runs_on(worker_0="spot-0").exits("worker-0", 1).later(WINDOW)
+    assert charged(scene) == (0, 1)
+    assert phase(scene) != "Failed"
+
+
 def test_another_nodes_loss_is_another_disruption_though_the_first_one_lasts() -> None:
     """A node that stays silent does not hide the others."""
     scene = spot()

@@ -151,3 +151,13 @@ def test_a_pod_runs_since_its_main_container_started() -> None:
     assert since(terminated("main", 128, "StartError", startedAt=None)) == ""
     assert since(running("proxy"), waiting("main", "ContainerCreating")) == ""
     assert since() == ""
+
+    found = seen.pod(
+        raw_pod(
+            spec={"initContainers": [{"name": "a"}, {"name": "b"}]},
+            status={"initContainerStatuses": [terminated("a", 0), waiting("b", "PodInitializing")]},
+        )
+    )
+    assert found is not None
+    assert (found.running_since, found.init_since) == ("", "2026-11-20T10:00:05Z")
+    assert found.on_node_since == found.init_since

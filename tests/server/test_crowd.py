@@ -22,13 +22,12 @@ from webhook.server.crowd import (
 class Door:
     """A crowd at a clock that the test sets, and the far ends of its connections."""
 
-    def __init__(self, limit: int, held_bytes: int = 100, *, spare_busy: bool = True) -> None:
+    def __init__(self, limit: int, held_bytes: int = 100) -> None:
         self.now = 0.0
         self.ended: list[Reason] = []
         self.crowd = Crowd(
             limit,
             held_bytes=held_bytes,
-            spare_busy=spare_busy,
             clock=lambda: self.now,
             on_ended=self.ended.append,
         )
@@ -160,17 +159,6 @@ def test_without_descriptors_who_says_nothing_goes_first(door: Door) -> None:
     assert door.closed(known)
 
 
-def test_where_busy_ones_are_not_spared_a_newcomer_finds_a_place() -> None:
-    """A probe, while others have the plain port busy."""
-    door = Door(5, spare_busy=False)
-    first, *_ = (door.visit(answered=True, busy=True) for _ in range(5))
-    newcomer = door.visit(busy=True)
-    assert door.closed(first)
-    assert not door.closed(newcomer)
-    assert door.crowd.busy == 5
-    door.close()
-
-
 def test_the_longest_idle_goes_where_all_were_answered(door: Door) -> None:
     """So that a crowd which was answered once keeps nobody out either."""
     first, second, _ = (door.visit(answered=True) for _ in range(3))
@@ -192,6 +180,22 @@ def test_who_waits_for_an_answer_is_never_closed(door: Door) -> None:
     door.visit()
     assert door.closed(busy[1])
     assert door.crowd.busy == 2
+
+
+def test_without_handshakes_who_comes_pushes_out_nobody_who_came_just_before() -> None:
+    """The first of those that never send a whole request go, whatever stage has most."""
+    door = Door(10)
+    stalled = [door.visit(stage=Stage.NEW) for _ in range(10)]
+    probe = door.at_the_door()
+    assert door.crowd.call_in(probe, Stage.NEW)
+    for _ in range(8):
+        assert door.crowd.call_in(door.at_the_door(), Stage.NEW)
+    assert [door.closed(each) for each in stalled] == [True] * 9 + [False]
+    door.crowd.mark(probe, busy=True)
+    for _ in range(30):
+        assert door.crowd.call_in(door.at_the_door(), Stage.NEW)
+    assert not door.closed(probe)
+    door.close()
 
 
 def test_who_waited_too_long_at_the_door_is_not_called_in(door: Door) -> None:

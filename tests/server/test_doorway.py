@@ -182,8 +182,8 @@ def test_as_many_descriptors_are_allowed_as_connections_need() -> None:
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (512, before[1]))
         allow_descriptors(100)
-        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == min(800, before[1])
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == min(1800, before[1])
         allow_descriptors(1)
-        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == min(800, before[1])
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == min(1800, before[1])
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)

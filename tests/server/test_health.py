@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import socket
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -168,6 +169,40 @@ def test_probes_are_answered_while_strangers_keep_the_plain_port_busy(path: str)
             except (OSError, http.client.HTTPException):
                 status = server.get(probe)[0]
             assert status == 200
+
+
+@pytest.mark.parametrize("sent", [b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n", b"G"])
+def test_a_probe_is_answered_in_a_rush_of_new_connections(sent: bytes) -> None:
+    """Whatever they send: one that was let in goes for nobody who comes later.
+
+    In each turn of the loop 40 come: 400 a second, if heavy reviews make it turn ten times.
+    """
+    made: list[socket.socket] = []
+    ports: list[int] = []
+
+    async def rush() -> None:
+        while True:
+            for port in ports * 40:
+                connection = socket.socket()
+                connection.setblocking(False)
+                with suppress(OSError):
+                    connection.connect_ex((HOST, port))
+                    connection.send(sent)
+                made.append(connection)
+            while len(made) > 1000:
+                made.pop(0).close()
+            await asyncio.sleep(0)
+
+    with running(background=[rush]) as server:
+        ports.append(server.plain_port)
+        eventually("the rush is there", lambda: len(made) > 900)
+        for probe in ("/livez", "/readyz") * 5:
+            assert server.get(probe)[0] == 200
+        ports.clear()
+        # Those before it are all answered then.
+        assert server.get("/livez")[0] == 200
+    for connection in made:
+        connection.close()
 
 
 @contextmanager

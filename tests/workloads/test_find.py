@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.workloads.manifests import POD_SPEC, template, templates, written
-from webhook.workloads.find import KINDS
+from webhook.workloads.by_kind import KINDS
 
 
 def test_unknown_kinds_are_searched_by_shape() -> None:

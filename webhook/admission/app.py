@@ -9,7 +9,8 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from webhook.admission import body
-from webhook.admission.handler import Reply, problem
+from webhook.admission.handler import Reply, problem, unread
+from webhook.admission.review import uid_in
 from webhook.interception import PATH
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def admission_app(
     # A plain ASGI endpoint: Starlette's Request and Response would cost as much as a decision.
     app = Starlette(
         routes=[
-            Route(path, Endpoint(handler, observer, clock, timed=path == PATH), methods=["POST"])
+            Route(path, Endpoint(handler, observer, clock, of_pods=path == PATH), methods=["POST"])
             for path, handler in handlers.items()
         ]
     )
@@ -53,7 +54,8 @@ def admission_app(
 class Endpoint:
     """Reads the body, has it handled, and sends the reply.
 
-    `timed`: whether its seconds are those of a decision about a pod, which others would hide.
+    `of_pods`: whether the reviews are of pods. Their seconds are counted, which others would hide;
+    and what is too large of them is refused, for no failure may let it through.
     """
 
     def __init__(
@@ -62,12 +64,12 @@ class Endpoint:
         observer: Observer,
         clock: Callable[[], float],
         *,
-        timed: bool = True,
+        of_pods: bool = True,
     ) -> None:
         self._handler = handler
         self._observer = observer
         self._clock = clock
-        self._timed = timed
+        self._of_pods = of_pods
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -83,7 +85,7 @@ class Endpoint:
             headers.append(_RETRY)
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
         await send({"type": "http.response.body", "body": reply.body})
-        seconds = self._clock() - began if self._timed else None
+        seconds = self._clock() - began if self._of_pods else None
         self._observer.request_answered(reply.result, reply.status, seconds)
 
     async def _reply(self, scope: Scope, receive: Receive) -> Reply | None:
@@ -96,9 +98,9 @@ class Endpoint:
             content = await body.read(scope, receive)
         except body.InvalidLength:
             return problem(400, "invalid", "content-length: want a number of at most 19 digits")
-        except body.TooLarge:
-            limit = body.MAX_BODY_BYTES
-            return problem(413, "too-large", f"the review has over {limit} bytes")
+        except body.TooLarge as error:
+            uid = uid_in(error.head) if self._of_pods else ""
+            return unread(uid, 413, "too-large", f"{error}; make the pod smaller")
         except body.Unfinished as error:
             return None if error.gone else problem(408, "timeout", str(error))
         return await self._handler.handle(content)

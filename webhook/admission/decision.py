@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from webhook.placement.pod import PodPlacement
     from webhook.placement.trace import Entry
 
-Result: TypeAlias = Literal["placed", "unchanged", "left-alone", "rejected", "not-a-run"]
+Result: TypeAlias = Literal[
+    "placed", "unchanged", "left-alone", "rejected", "not-a-run", "not-sent"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,9 @@ class Decision:
     """The answer for one pod.
 
     result:    placed (the patch changes more than our own annotation), unchanged, left-alone (a
-               pod of a run that keeps its placement), rejected, not-a-run (none of our business)
-    reason:    why it was left alone, or the message of the rejection
+               pod of a run that keeps its placement), rejected, not-a-run (none of our business),
+               not-sent (foreseen only: the API server would not ask the webhook about it)
+    reason:    why it was left alone or is not sent, or the message of the rejection
     patch:     JSON Patch operations on the pod; empty if rejected
     warnings:  for the person at kubectl, each under 120 characters
     policies:  names of the enforced policies that took part, in their order

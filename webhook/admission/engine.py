@@ -195,15 +195,8 @@ def subject_of(
     arrival: Arrival, own: PodPlacement, identity: Identity, policies: PolicySet
 ) -> subject.Subject:
     """What the policies' conditions are asked about, as far as any of them asks."""
-    spec = arrival.pod["spec"]
-    return subject.Subject(
-        arrival.namespace,
-        arrival.namespace_labels,
-        own.labels,
-        identity,
-        subject.resources(spec) if policies.reads_resources else frozenset(),
-        subject.volumes(spec) if policies.reads_volumes else frozenset(),
-    )
+    spec, space = arrival.pod["spec"], arrival.namespace_labels
+    return subject.subject_of(arrival.namespace, space, own.labels, identity, spec, policies.tested)
 
 
 def _requests(own: PodPlacement, policies: PolicySet) -> Sequence[Request]:

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 from webhook import names
 from webhook.admission import review
 from webhook.admission.advice import warnings
-from webhook.admission.arrival import Arrival
+from webhook.admission.arrival import OF_DAEMON_SET, Arrival
 from webhook.admission.engine import decide_seen, rejections_if_held, see
 from webhook.admission.foreseen import Fate, look, nothing_of, words
 from webhook.admission.handler import Reply, problem
 from webhook.admission.shape import Shape, Shapes
 from webhook.errors import InvalidPod, InvalidReview, InvalidRun, NotSynced
 from webhook.identity import misread
+from webhook.placement.daemon import held_off
+from webhook.placement.nodes import work
 from webhook.placement.pod_requests import requests
 from webhook.placement.trace import warning
 from webhook.workloads.object import ANSWERED, Object
@@ -48,6 +50,8 @@ MOST_ASKED: Final = 6
 # JSON values in a review. No workload that people write has a tenth, be it there twice, the new and
 # the old. One that has more is answered with an error, which the API server ignores here.
 MOST_VALUES: Final = 65_536
+# What a DaemonSet's template asks of all nodes together, for it is held against each.
+_MOST_WORK: Final = 200_000
 # Characters of a kind (apimachinery, validation.DNS1035LabelMaxLength).
 _LONGEST_KIND: Final = 63
 # Not empty, as it would be offline: the pods will come from a controller, and what they say of
@@ -250,6 +254,13 @@ class Foresight:
             warning(f"left alone, though a requirement is not met: {reason}")
             for reason in rejections_if_held(seen, facts.policies, facts.cluster)
         ]
+        nodes = self._grounds.nodes()
+        final = decision.placement
+        much = work(final) * len(nodes) if nodes and final else 0
+        if nodes and final and seen.keeps == OF_DAEMON_SET and much <= _MOST_WORK:
+            off = held_off(seen.own, final, nodes)
+            if off.nodes:
+                said.append(warning(f"its pods would be rejected {off}"))
         if no_node := self._grounds.unplaceable(pod, decision, facts.policies):
             said.append(no_node)
         return Fate("" if decision.allowed else decision.reason, tuple(said))

@@ -10,7 +10,7 @@ from webhook.admission.arrival import DEFAULT_TOLERATION_SECONDS, Cluster
 from webhook.errors import NotSynced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from webhook.admission.decision import Decision
     from webhook.placement.nodes import Node
@@ -27,8 +27,11 @@ class NamespaceLabels(Protocol):
     async def labels(self, name: str) -> Mapping[str, str]:
         """The labels, asked for if need be. Raises NotSynced if they cannot be known."""
 
-    async def live(self, name: str) -> Mapping[str, str]:
-        """The labels, asked for again whatever is known. Raises NotSynced as well."""
+    async def live(self, name: str, *, anew: bool = False) -> Mapping[str, str]:
+        """The labels, asked for again whatever is known. Raises NotSynced as well.
+
+        `anew`: no answer serves that others asked for earlier.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,7 @@ class Grounds:
         empty if one could
     now: exceptions end
     node: gives what gives a node by name, None while the nodes are not known
+    nodes: gives all of them, None while they are not known
     """
 
     policies: Callable[[], PolicySet | None]
@@ -53,6 +57,7 @@ class Grounds:
     unplaceable: Callable[[JsonObject, Decision, PolicySet], str] = lambda *_: ""
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     node: Callable[[], Callable[[str], Node | None] | None] = lambda: None
+    nodes: Callable[[], Sequence[Node] | None] = lambda: None
 
     def serving(self) -> PolicySet:
         """The set that serves. Raises NotSynced."""

@@ -13,7 +13,7 @@ from webhook.admission.arrival import Arrival
 from webhook.admission.decision import Decision
 from webhook.admission.engine import decide_seen, see
 from webhook.admission.notice import of_no_node, of_rejection
-from webhook.admission.review import TooManyValues
+from webhook.admission.review import Unreadable
 from webhook.admission.stamp import HASH_LENGTH
 from webhook.errors import InvalidPod, InvalidReview, NotSynced
 
@@ -77,6 +77,19 @@ def problem(status: int, result: str, reason: str, *, retry: bool = False) -> Re
     return Reply(status, result, text.encode("utf-8", "backslashreplace"), retry)
 
 
+def unread(uid: str, status: int, result: str, reason: str) -> Reply:
+    """An answer to a review of a pod that is not read or makes no pod: a refusal, by its `uid`.
+
+    The pod's author decides what is in it: with another status than 200 he would have it let
+    through where failures of the webhook are ignored. Without the uid there is no refusal: the API
+    server takes an answer with a wrong one for a failure.
+    """
+    if not uid:
+        return problem(status, result, reason)
+    message = f"fairlead: the pod cannot be decided on: {_shortened(reason)}"
+    return Reply(200, result, review.answer(uid, allowed=False, message=message))
+
+
 # The last line of defence against a review whose names are as long as a body may be.
 _REASON_LIMIT = 1000
 
@@ -117,27 +130,24 @@ class Handler:
             uid, namespace = request.uid, request.namespace
             labels = self._grounds.namespaces.peek(namespace)
             seen = None if labels is None else see(self._arrival(request, labels))
-            if seen is None:
-                # The namespace is not known, or has changed: the API server sends pods of runs
-                # alone. A review that was read takes many times its bytes, and many may wait.
+            # The namespace is not known, or has changed: the API server sends pods of runs alone.
+            # So an answer that has no mark is asked for anew: it may be older than the mark.
+            for anew in (True,) if labels is not None else (False, True):
+                if seen is not None:
+                    break
+                # A review that was read takes many times its bytes, and many may wait.
                 del request
-                labels = await self._grounds.namespaces.live(namespace)
+                labels = await self._grounds.namespaces.live(namespace, anew=anew)
                 request = review.parse(body)
                 seen = see(self._arrival(request, labels))
             return self._decide(request, seen, began)
-        except TooManyValues as error:
-            _logger.warning("invalid review", extra={"uid": error.uid, "reason": str(error)})
-            if not error.uid:
-                return problem(400, "invalid", str(error))
-            # As the API server writes it. A 400 would let it through where failures are ignored.
-            message = f"fairlead: {error}: fewer are decided on"
-            return Reply(200, "rejected", review.answer(error.uid, allowed=False, message=message))
-        except (InvalidReview, InvalidPod) as error:
-            _logger.warning("invalid review", extra={"uid": uid, "reason": _shortened(str(error))})
-            return problem(400, "invalid", str(error))
-        except RecursionError:
-            _logger.warning("invalid review", extra={"uid": uid, "reason": "nested too deeply"})
-            return problem(400, "invalid", "the pod is nested too deeply")
+        except (InvalidReview, InvalidPod, RecursionError) as error:
+            if isinstance(error, Unreadable):
+                uid = error.uid
+            deep = isinstance(error, RecursionError)
+            reason = "the pod is nested too deeply" if deep else str(error)
+            _logger.warning("invalid review", extra={"uid": uid, "reason": _shortened(reason)})
+            return unread(uid, 400, "invalid", reason)
         except NotSynced as error:
             _logger.warning(
                 "not ready to decide", extra={"uid": uid, "reason": _shortened(str(error))}

@@ -41,12 +41,12 @@ _UID: Final = re.compile(
 )
 
 
-class TooManyValues(InvalidReview):
-    """A review with more JSON values than are read; `uid` is the request's, empty if not found."""
+class Unreadable(InvalidReview):
+    """A body that is not read to its end; `uid` is the request's, empty if not found."""
 
-    def __init__(self, most: int, uid: str) -> None:
-        self.uid = uid
-        super().__init__(f"the review has over {most} JSON values")
+    def __init__(self, reason: str, body: bytes) -> None:
+        self.uid = uid_in(body)
+        super().__init__(reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class PodRequest:
 def read(body: bytes, *, most_values: int = MOST_VALUES) -> JsonObject:
     """The request in the body of a POST, of whatever it is: only that its uid is there is sure.
 
-    Raises InvalidReview with the reason; TooManyValues, before anything is made of the body.
+    Raises InvalidReview with the reason; Unreadable, before anything is made of the body.
     """
     review = _json(body, most_values)
     if not isinstance(review, dict):
@@ -119,15 +119,21 @@ def _json(body: bytes, most_values: int) -> Any:
     if _separators(body) >= most_values or _MANY_DIGITS in body.translate(_DIGITS_TO_ZERO):
         outside = _outside_texts(body, most_values)
     if _separators(outside) >= most_values:
-        raise TooManyValues(most_values, _uid_in(body))
+        raise _too_many(body, most_values)
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise InvalidReview(f"the body is not JSON: {error}") from None
+        raise Unreadable(f"the body is not JSON: {error}", body) from None
     # orjson reads an integer over 64 bits as a float and says nothing.
     for found in _LONG_INTEGER.finditer(outside):
-        _check_int64(found[0])
+        _check_int64(found[0], body)
     return value
+
+
+def _too_many(body: bytes, most_values: int) -> Unreadable:
+    return Unreadable(
+        f"the review has over {most_values} JSON values, the most that are read", body
+    )
 
 
 def _separators(text: bytes) -> int:
@@ -136,22 +142,23 @@ def _separators(text: bytes) -> int:
 
 
 def _outside_texts(body: bytes, most_values: int) -> bytes:
-    """The body with each text as `"`. Raises TooManyValues for more texts than values may have."""
+    """The body with each text as `"`. Raises Unreadable for more texts than values may have."""
     unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     # A key and a text for each value, with two quotation marks each.
     if unescaped.count(b'"') > 4 * most_values:
-        raise TooManyValues(most_values, _uid_in(body))
+        raise _too_many(body, most_values)
     return b'"'.join(unescaped.split(b'"')[::2])
 
 
-def _uid_in(body: bytes) -> str:
+def uid_in(body: bytes) -> str:
+    """The uid of the request in a review as the API server writes it; empty if it is not found."""
     found = _UID.match(body)
     return found[1].decode() if found else ""
 
 
-def _check_int64(text: bytes) -> None:
+def _check_int64(text: bytes, body: bytes) -> None:
     if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
-        raise InvalidReview(f"the body holds an integer over 64 bits: {text[:40].decode()}")
+        raise Unreadable(f"the body holds an integer over 64 bits: {text[:40].decode()}", body)
 
 
 def _bounded(text: str, longest: int, path: str) -> str:

@@ -11,6 +11,7 @@ from webhook.placement import pod as pods
 from webhook.placement.kueue import flavor_of
 from webhook.placement.wishes import MemberWish
 from webhook.policy import subject
+from webhook.policy.conditions import FIELDS, merge_tested, reduce_value
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -39,12 +40,9 @@ class Shapes:
 
     def __init__(self, sets: Iterable[PolicySet]) -> None:
         both = tuple(sets)
-        self._tested = frozenset(pair for each in both for pair in each.tested_labels)
-        self._indexes = frozenset(index for each in both for index in each.tested_indexes)
+        self._tested = merge_tested(each.tested for each in both)
         self._labels = _written(both, "labels")
         self._annotations = _written(both, "annotations").union(_ANNOTATIONS)
-        self._resources = any(each.reads_resources for each in both)
-        self._volumes = any(each.reads_volumes for each in both)
         self._exceptions = tuple(exception for each in both for exception in each.exceptions)
 
     def of(self, seen: Seen) -> Shape | None:
@@ -53,20 +51,23 @@ class Shapes:
         Raises InvalidPod if the pod's placement fields have no pod's shape.
         """
         arrival, own, identity, keeps, _ = seen
-        index = identity.replica_index if identity.replica_index in self._indexes else None
-        spec, now = arrival.pod["spec"], arrival.now
+        space, now, tested = arrival.namespace_labels, arrival.now, self._tested
+        spec = arrival.pod["spec"]
+        asked = subject.subject_of(arrival.namespace, space, own.labels, identity, spec, tested)
         who = (
             None if now is None else [each.in_force(now) for each in self._exceptions],
             arrival.namespace,
-            sorted(arrival.namespace_labels.items()),
-            identity._replace(run="", replica_index=index),
-            self._told(own.labels),
-            sorted(subject.resources(spec)) if self._resources else None,
-            sorted(subject.volumes(spec)) if self._volumes else None,
+            sorted(space.items()),
+            identity._replace(run="", replica_index=None),
+            [
+                reduce_value(each, asked, tested[each.name])
+                for each in FIELDS
+                if each.name in tested
+            ],
         )
         left = (
             keeps,
-            flavor_of(own, pods.scheduling_gates(arrival.pod), arrival.namespace_labels),
+            flavor_of(own, pods.scheduling_gates(arrival.pod), space),
             # Under IsNull it matters whether there is any.
             bool(own.labels),
             bool(own.annotations),
@@ -78,15 +79,6 @@ class Shapes:
             return Shape(_bytes(who), _bytes(left))
         except TypeError:  # a number of over 64 bits, say
             return None
-
-    def _told(self, labels: Mapping[str, str]) -> list[tuple[str, str | None]]:
-        """What selectors can tell of the labels."""
-        tested = self._tested
-        return [
-            (key, value if (key, value) in tested else None)
-            for key, value in sorted(labels.items())
-            if (key, value) in tested or (key, None) in tested
-        ]
 
 
 def _bytes(told: object) -> bytes:

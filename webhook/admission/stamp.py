@@ -2,12 +2,12 @@
 
 Compact JSON, the same bytes for the same pod and policies: the policy set's hash, and either which
 policy is credited with which field, or why the pod was left alone; and which exceptions took which
-policies away, if any did. Never read back.
+policies away, if any did. No decision goes by it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -41,3 +41,14 @@ def _compact(
     if exceptions:
         said["exceptions"] = exceptions
     return orjson.dumps(said, option=orjson.OPT_SORT_KEYS).decode("utf-8")
+
+
+def read(text: object) -> Mapping[str, Any] | None:
+    """What a stamp says, of the text of a pod's annotation; None if it is none that can be read."""
+    if not isinstance(text, str):
+        return None
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return found if isinstance(found, dict) else None

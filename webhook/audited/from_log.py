@@ -16,7 +16,7 @@ from webhook.errors import FairleadError
 from webhook.identity import identify
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
 _OURS: Final = ".fairlead.dev/"
 _KEY: Final = f"{_OURS}audit"
@@ -26,6 +26,7 @@ _FAILED_OPEN: Final = "failed-open.mutation.webhook.admission.k8s.io/"
 _STAGE: Final = "ResponseComplete"
 _REFUSED: Final = 400
 _SHOWN: Final = 60
+_NAMED: Final = 3
 _RULE: Final = '{level: Metadata, resources: [{group: "", resources: [pods]}]}'
 
 
@@ -39,28 +40,30 @@ class Log:
 
     created: creations of pods, dry runs among them; decided: those that Fairlead decided on;
     failed_open: those that the API server let pass without its answer
+    unread: lines that cannot be read, or of which our annotation cannot; unread_at: the first few
     """
 
     records: list[Record] = field(default_factory=list)
     created: int = 0
     decided: int = 0
     failed_open: int = 0
+    unread: int = 0
+    unread_at: list[str] = field(default_factory=list)
 
-    def read(self, lines: Iterable[bytes]) -> None:
-        """Add what one log tells. Lines that are cut, or another program's, are passed.
+    def read(self, lines: Iterable[bytes], source: str = "") -> None:
+        """Add what one log tells. Lines that are cut, or another program's, are counted.
 
-        Raises NoAnswer if there is no audit event in it, none of a pod's creation, or no annotation
-        of Fairlead's although it has pods of runs.
+        `source` is what the log is called. Raises NoAnswer if there is no audit event in it, none
+        of a pod's creation, or no annotation of Fairlead's although it has pods of runs.
         """
         seen = _Seen()
-        for line in lines:
-            seen.first = seen.first or line.strip()[:_SHOWN]
-            # Parsing is all the cost, and most lines of an audit log are about something else.
-            if b'"stage"' in line:
-                seen.events += 1
-                if b'"pods"' in line and b'"create"' in line:
-                    for event in filter(_creates_pod, _events(line)):
-                        self._add(event, seen)
+        for number, line in enumerate(lines, start=1):
+            text = line.strip()
+            seen.first = seen.first or text[:_SHOWN]
+            if text and not self._read_line(text, seen):
+                self.unread += 1
+                if len(self.unread_at) < _NAMED:
+                    self.unread_at.append(f"{source}:{number}" if source else str(number))
         if not seen.decided:
             seen.check()
 
@@ -72,22 +75,38 @@ class Log:
                 "in there, or the webhook was not asked; see fairlead doctor"
             )
 
-    def _add(self, event: dict[str, Any], seen: _Seen) -> None:
+    def _read_line(self, line: bytes, seen: _Seen) -> bool:
+        """Add what a line tells; False if it may have told more than could be read."""
+        # Parsing is all the cost, and most lines of an audit log are about something else.
+        if b'"stage"' not in line or line[:1] != b"{" or line[-1:] != b"}":
+            return False
+        seen.events += 1
+        if b'"pods"' not in line or b'"create"' not in line:
+            return True
+        events = _events(line)
+        added = [self._add(event, seen) for event in events or () if _creates_pod(event)]
+        return events is not None and all(added)
+
+    def _add(self, event: dict[str, Any], seen: _Seen) -> bool:
+        """Add a creation; False if it has an annotation of ours that cannot be read."""
         if event.get("stage") != _STAGE:
             seen.begun += 1
-            return
+            return True
         seen.created += 1
         self.created += 1
         annotations = _object(event.get("annotations"))
         if _is_decided(annotations):
             seen.decided += 1
             self.decided += 1
-            self.records += _records(event, annotations)
-        elif _failed_open(annotations):
+            found = _records(event, annotations)
+            self.records += found or ()
+            return found is not None
+        if _failed_open(annotations):
             seen.of_runs += 1
             self.failed_open += 1
         else:
             seen.of_runs += _is_of_run(event)
+        return True
 
 
 @dataclass(slots=True)
@@ -131,13 +150,14 @@ def _pods(count: int) -> str:
     return f"{count} creation{'' if count == 1 else 's'} of pods"
 
 
-def _events(line: bytes) -> Iterator[dict[str, Any]]:
+def _events(line: bytes) -> list[dict[str, Any]] | None:
+    """The events of a line; None if it is no JSON."""
     try:
         value = _object(json.loads(line))
     except (ValueError, RecursionError):
-        return
+        return None
     items = value.get("items")
-    yield from map(_object, items) if isinstance(items, list) else [value]
+    return [*map(_object, items)] if isinstance(items, list) else [value]
 
 
 def _creates_pod(event: dict[str, Any]) -> bool:
@@ -176,21 +196,26 @@ def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _records(event: dict[str, Any], annotations: dict[str, Any]) -> Iterator[Record]:
+def _records(event: dict[str, Any], annotations: dict[str, Any]) -> list[Record] | None:
+    """A record for each policy under Audit; None if the annotation cannot be read."""
     about = _object(event.get("objectRef"))
+    found = []
     for text in (text for key, text in annotations.items() if key.endswith(_KEY)):
         try:
             report = _object(json.loads(text))
             policies = [str(policy) for policy in report["policies"]]
             rejections = [str(each) for each in report.get("rejections") or ()]
         except (ValueError, KeyError, TypeError, RecursionError):
-            continue
+            return None
         meant = outcomes(policies, rejections, differs=bool(report.get("differs")))
-        for policy, (outcome, said) in meant.items():
-            yield Record(
+        found += [
+            Record(
                 str(about.get("namespace") or ""),
                 policy,
                 outcome,
                 pod=str(about.get("name") or ""),
                 reason="; ".join(said),
             )
+            for policy, (outcome, said) in meant.items()
+        ]
+    return found

@@ -67,7 +67,8 @@ def command(
       0  no pod would have been rejected
       1  some would have been
       2  not known: wrong usage, a file that is not the audit log or without answers of the webhook,
-         pods that were created without its answer, or the cluster did not answer
+         lines that cannot be read, pods that were created without its answer, or the cluster did
+         not answer
     """
     import json
 
@@ -76,6 +77,9 @@ def command(
     from webhook.cli.failing import fail
     from webhook.errors import FairleadError
 
+    for given in (logs, metrics):
+        if twice := next((each for each in given if given.count(each) > 1), None):
+            raise click.UsageError(f"{twice}: given twice; its pods would be counted twice")
     if logs and metrics:
         raise click.UsageError("give --audit-log or --metrics: both count the same pods")
     try:
@@ -96,7 +100,7 @@ def command(
             click.echo(line)
     if any(row.rejects for row in rows):
         ctx.exit(1)
-    ctx.exit(2 if log is not None and log.failed_open else 0)
+    ctx.exit(2 if log is not None and (log.failed_open or log.unread) else 0)
 
 
 def _from_logs(paths: Sequence[Path]) -> Log:
@@ -106,7 +110,7 @@ def _from_logs(paths: Sequence[Path]) -> Log:
     for path in paths:
         with click.open_file(str(path), "rb") as file:
             try:
-                log.read(file)
+                log.read(file, str(path))
             except NoAnswer as error:
                 raise NoAnswer(f"{path}: {error}") from None
     log.check()

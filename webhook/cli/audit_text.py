@@ -28,6 +28,12 @@ def lines(rows: Sequence[Row], log: Log | None) -> Iterator[str]:
     if log is not None and log.failed_open:
         missing = f"Created without an answer, for the webhook failed open: {log.failed_open}."
         yield click.style(f"{missing} They are not counted below.", fg="yellow")
+    if log is not None and log.unread:
+        more = ", …" if log.unread > len(log.unread_at) else ""
+        where = f"{', '.join(map(one_line, log.unread_at))}{more}"
+        lines_ = "1 line" if log.unread == 1 else f"{log.unread} lines"
+        missing = f"Not read, cut or no audit event: {lines_} ({where})."
+        yield click.style(f"{missing} What they tell is not counted below.", fg="yellow")
     if not rows:
         yield "No policy under Audit has matched a pod."
         return
@@ -55,7 +61,12 @@ def lines(rows: Sequence[Row], log: Log | None) -> Iterator[str]:
 
 def document(rows: Sequence[Row], log: Log | None) -> dict[str, object]:
     """The same as JSON."""
-    pods = log and {"created": log.created, "decided": log.decided, "failedOpen": log.failed_open}
+    pods = log and {
+        "created": log.created,
+        "decided": log.decided,
+        "failedOpen": log.failed_open,
+        "unreadLines": log.unread,
+    }
     return {
         "log": pods,
         "rows": [

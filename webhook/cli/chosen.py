@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -62,6 +62,8 @@ class _Told(NamedTuple):
     nodes: Sequence[Node] | None
     namespaces: Mapping[str, Mapping[str, str]]
     default_priority_class: str
+    configuration: Mapping[str, Any] | None = None
+    notes: Sequence[str] = ()
 
 
 def read_files(chosen: Chosen) -> tuple[Offline, Sequence[Node] | None]:
@@ -70,7 +72,7 @@ def read_files(chosen: Chosen) -> tuple[Offline, Sequence[Node] | None]:
     With its policies it also tells what no file does: the labels of namespaces, and the default
     PriorityClass. Raises FairleadError and UsageError.
     """
-    from webhook.cli.offline import read_nodes, read_offline
+    from webhook.cli.offline import merged, read_nodes, read_offline
     from webhook.placement.nodes import by_name
 
     told = _Told(None, None, {}, "")
@@ -88,13 +90,23 @@ def read_files(chosen: Chosen) -> tuple[Offline, Sequence[Node] | None]:
     cluster = replace(offline.cluster, node=by_name(known))
     if not cluster.default_priority_class:
         cluster = replace(cluster, default_priority_class=told.default_priority_class)
-    namespaces = {**told.namespaces, **offline.namespaces}
-    return replace(offline, namespaces=namespaces, cluster=cluster), known
+    namespaces = merged(told.namespaces, offline.namespaces)
+    found = replace(
+        offline,
+        namespaces=namespaces,
+        cluster=cluster,
+        nodes=known,
+        configuration=told.configuration,
+        notes=told.notes,
+    )
+    return found, known
 
 
 async def _told(chosen: Chosen) -> _Told:
     from webhook.cli.cluster_surroundings import read_default_class, read_labels
     from webhook.cli.live.asking import node_list, policy_set
+    from webhook.cli.live.served import differing
+    from webhook.cli.live.unstamped import read_configuration
 
     async with client_of(chosen.kubeconfig, chosen.context) as client:
         nodes = await node_list(client, CLUSTER) if chosen.nodes is CLUSTER else None
@@ -102,7 +114,10 @@ async def _told(chosen: Chosen) -> _Told:
             return _Told(None, nodes, {}, "")
         policies = await policy_set(client, ())
         labels = await read_labels(client, "")
-        return _Told(policies, nodes, labels, await read_default_class(client))
+        default = await read_default_class(client)
+        configuration = await read_configuration(client)
+        notes = await differing(client, policies)
+        return _Told(policies, nodes, labels, default, configuration, notes)
 
 
 def ask_cluster(chosen: Chosen) -> Answers:

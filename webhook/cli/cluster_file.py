@@ -33,7 +33,7 @@ class ClusterFile:
             raise NotSynced(f"namespace {name}: {self.path} does not have it; add it there")
         return found
 
-    async def live(self, name: str) -> Mapping[str, str]:
+    async def live(self, name: str, *, anew: bool = False) -> Mapping[str, str]:  # noqa: ARG002
         """As `labels`: a file has nothing newer."""
         return await self.labels(name)
 
@@ -48,7 +48,8 @@ def read_cluster_file(path: Path) -> ClusterFile:
         documents = [*yaml.safe_load_all(path.read_bytes())]
     except OSError as error:
         raise UnreadableInput([f"{path}: {error.strerror}"]) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        # PyYAML raises ValueError for a date that there is not.
         raise UnreadableInput([f"{path}: not YAML: {error}"]) from error
     namespaces: dict[str, dict[str, str]] = {}
     defaults: dict[str, int] = {}

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import copy
 import re
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
 
 import jsonpatch
 
 from webhook.admission.advice import warnings
 from webhook.admission.arrival import Arrival
+from webhook.admission.decision import Decision
 from webhook.admission.engine import decide
 from webhook.cli.failing import tell
 from webhook.cli.harmless import one_line
+from webhook.cli.layout import shortened
+from webhook.cli.live.unstamped import unsent
 from webhook.errors import InvalidPod, UnreadableInput
+from webhook.placement import pod as pods
+from webhook.placement.daemon import held_off, on_node
 from webhook.policy.findings import path_text
 from webhook.workloads.object import ANSWERED
 from webhook.workloads.template_faults import template_faults
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from webhook.admission.decision import Decision
     from webhook.cli.offline import Offline
+    from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
     from webhook.workloads.template import PodTemplate
 
@@ -41,6 +46,7 @@ class Replicas:
     replica_indexes: those that their labels tell, each once
     arrival:         the first of them, as the webhook would get it
     warnings:        what its author would be warned of
+    nodes:           of a DaemonSet's pods those that they are for, if not all of its nodes
     """
 
     template: PodTemplate
@@ -50,6 +56,7 @@ class Replicas:
     arrival: Arrival
     decision: Decision
     warnings: Sequence[str]
+    nodes: Sequence[str] = ()
 
     @property
     def count(self) -> int:
@@ -59,7 +66,8 @@ class Replicas:
     @property
     def pods(self) -> str:
         """Which of the object's pods they are: `worker × 3`; empty for its only one."""
-        return self.template.describe(self.indexes, self.more)
+        described = self.template.describe(self.indexes, self.more)
+        return f"{described}: on {shortened(self.nodes)}" if self.nodes else described
 
     @property
     def subject(self) -> str:
@@ -157,7 +165,9 @@ def _of_template(
     decided = min(count, MAX_REPLICAS)
     for index in range(decided):
         arrival = Arrival(template.pod(index), namespace, labels, now=offline.now)
-        decision = decide(arrival, offline.policies, offline.cluster)
+        decision = as_sent(
+            decide(arrival, offline.policies, offline.cluster), arrival, offline.configuration
+        )
         group = next((each for each in groups if same(each.decision, decision)), None)
         if group is None:
             group = _Group(arrival, decision)
@@ -165,7 +175,7 @@ def _of_template(
         group.indexes.append(index)
         if decision.identity and decision.identity.replica_index is not None:
             group.replica_indexes.add(decision.identity.replica_index)
-    return [
+    found = [
         Replicas(
             template,
             tuple(group.indexes),
@@ -177,6 +187,62 @@ def _of_template(
         )
         for group in groups
     ]
+    if template.count is None and offline.nodes is not None:
+        (every,) = found
+        return _by_node(every, offline, offline.nodes)
+    return found
+
+
+def as_sent(
+    decision: Decision, arrival: Arrival, configuration: Mapping[str, Any] | None
+) -> Decision:
+    """The decision, or that the API server does not send such a pod to the webhook."""
+    if decision.identity is None:
+        return decision
+    own = arrival.pod["metadata"].get("labels") or {}
+    found = unsent(own, arrival.namespace, arrival.namespace_labels, configuration)
+    if found is None:
+        return decision
+    return Decision("not-sent", f"{found.reason}; {found.cure}", identity=decision.identity)
+
+
+def _by_node(every: Replicas, offline: Offline, nodes: Sequence[Node]) -> list[Replicas]:
+    """A DaemonSet's pods, and apart from them those that would be rejected for their nodes."""
+    held, arrival = every.decision.placement, every.arrival
+    if held is None or not every.decision.allowed:
+        return [every]
+    off = held_off(pods.read(arrival.pod), held, nodes)
+    if not off.nodes:
+        return [every]
+    first = off.nodes[0][0].name
+    there = replace(arrival, pod=on_node(arrival.pod, first))
+    decision = decide(there, offline.policies, offline.cluster)
+    if decision.allowed:
+        return [every]
+    rejected = replace(
+        every,
+        arrival=there,
+        decision=decision,
+        warnings=warnings(there.pod, decision),
+        nodes=[node.name for node, _ in off.nodes],
+    )
+    return [rejected] if len(off.nodes) == off.total else [every, rejected]
+
+
+def unjudged(decided: Iterable[Replicas], nodes: Sequence[Node] | None) -> list[str]:
+    """A line for each DaemonSet whose pods the webhook may reject for nodes that are not known."""
+    found = []
+    for each in decided if nodes is None else ():
+        held = each.decision.placement
+        if each.template.count is not None or held is None or not each.decision.allowed:
+            continue
+        own = pods.read(each.arrival.pod)
+        if (held.node_selector, held.required) != (own.node_selector, own.required):
+            found.append(
+                f"{each.subject}: a webhook that knows the nodes rejects those whose node does not "
+                "meet what is required; the nodes are not known here: give --nodes"
+            )
+    return found
 
 
 def same(one: Decision, other: Decision) -> bool:

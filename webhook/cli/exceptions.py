@@ -12,7 +12,7 @@ from webhook.cli.cluster_options import client_of, cluster_options
 from webhook.cli.failing import fail
 from webhook.cli.output_option import output_option
 from webhook.cli.where import WhereType, paths_of
-from webhook.errors import FairleadError
+from webhook.errors import FairleadError, UnreadableInput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,7 +56,8 @@ def command(
     \b
     Exit codes:
       0  they are shown, also if there are none
-      2  wrong usage, a file that cannot be read, or the cluster did not answer
+      2  wrong usage, a file or a document that cannot be read (all others are shown), or the
+         cluster did not answer
     """
     import json
     from datetime import UTC, datetime
@@ -73,10 +74,12 @@ def command(
     shown = found.ordered(now, in_force=in_force)
     if output == "json":
         click.echo(json.dumps(document(found, shown, now), indent=2, ensure_ascii=False))
-        return
-    for line in lines(found, shown, now):
-        click.echo(line)
-    noting.tell(found.notes)
+    else:
+        for line in lines(found, shown, now):
+            click.echo(line)
+        noting.tell(found.notes)
+    if found.wrong:
+        fail(UnreadableInput(found.wrong), 2)
 
 
 async def _asked(kubeconfig: Path | None, context: str) -> Found:

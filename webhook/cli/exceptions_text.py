@@ -9,10 +9,10 @@ import click
 from webhook.cli.excepted import period
 from webhook.cli.harmless import harmless
 from webhook.cli.layout import table
-from webhook.policy.selectors import compile_selector
+from webhook.policy.conditions import describe_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from webhook.cli.exceptions_found import Found, Shown
@@ -53,32 +53,16 @@ def document(found: Found, shown: Sequence[Shown], now: datetime) -> dict[str, A
                 "inForce": each.exception.in_force(now),
                 "until": each.exception.end,
                 "policies": list(each.policies),
-                "match": _written(each.match),
+                "match": each.match.model_dump(by_alias=True, exclude_none=True),
                 "reason": each.exception.reason,
                 "pods": None if found.pods is None else found.pods.get(each.exception.name, 0),
             }
             for each in shown
         ],
-        "notes": list(found.notes),
+        "notes": [*found.notes, *found.wrong],
     }
 
 
 def in_words(match: Match) -> str:
     """A match block in a line: `namespaces research, ml-*; podSelector debug=anna`."""
-    said = []
-    for name, value in _written(match).items():
-        if name in ("podSelector", "namespaceSelector"):
-            selector = match.pod_selector if name == "podSelector" else match.namespace_selector
-            conditions = compile_selector(selector).conditions if selector else ()
-            value = ", ".join(map(str, conditions)) or "any"
-        elif isinstance(value, list):
-            value = ", ".join(map(str, value))
-        elif isinstance(value, bool):
-            value = str(value).lower()
-        said.append(f"{name} {value}")
-    return "; ".join(said)
-
-
-def _written(match: Match) -> Mapping[str, Any]:
-    written: Mapping[str, Any] = match.model_dump(by_alias=True, exclude_none=True)
-    return written
+    return "; ".join(f"{field.written} {text}" for field, text in describe_fields(match))

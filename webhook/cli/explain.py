@@ -91,7 +91,7 @@ def command(
          read;
          live: a pod is otherwise, would be rejected, or has no stamp;
          with --fail-on, something of that kind was found
-      2  wrong usage; live: no such object, or the cluster did not answer
+      2  wrong usage, or no such policy; live: no such object, or the cluster did not answer
     """
     from webhook.cli.chosen import Chosen
     from webhook.cli.fail_on import check_usage
@@ -143,15 +143,19 @@ def _files(chosen: Chosen, focus: Focus, output: str) -> bool:
     """Print what is found of files; whether every pod would be admitted."""
     from webhook.cli import explain_json, explain_text
     from webhook.cli.chosen import read_files
-    from webhook.cli.decisions import readable
+    from webhook.cli.decisions import readable, unjudged
     from webhook.cli.fail_on import fails
-    from webhook.cli.live.focus import check_policy
+    from webhook.cli.failing import fail
+    from webhook.cli.live.focus import NoSuchPolicy, check_policy
     from webhook.cli.live.text import focused
 
     offline, nodes = read_files(chosen)
-    check_policy(focus, offline.policies, ())
+    try:
+        check_policy(focus, offline.policies, ())
+    except NoSuchPolicy as error:
+        fail(error, 2)
     decided, problems = readable(offline)
-    unknown = offline.not_known()
+    unknown = [*offline.not_known(), *unjudged(decided, nodes)]
     noting.tell(unknown)
     if output == "json":
         found = explain_json.document(decided, offline.policies, nodes, focus)

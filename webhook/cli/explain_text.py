@@ -103,7 +103,7 @@ def head(replicas: Replicas) -> list[list[str]]:
         }
         said = " ".join(f"{key}={value}" for key, value in told.items())
         rows.append(["identity", one_line(said)])
-    if decision.result == "rejected":
+    if decision.result in ("rejected", "not-sent"):
         rows.append(["because", decision.reason.removeprefix("fairlead: ")])
     return rows
 

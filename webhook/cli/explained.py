@@ -45,10 +45,10 @@ class PolicyAnswer(NamedTuple):
 def answers(replicas: Replicas, policies: PolicySet) -> list[PolicyAnswer]:
     """The answer of every policy, in their order, those that match first.
 
-    Empty for pods of no run: no policy is asked about them.
+    Empty for pods of no run, and for those that are not sent: no policy is asked about them.
     """
     decision, arrival = replicas.decision, replicas.arrival
-    if decision.identity is None:
+    if decision.identity is None or decision.result == "not-sent":
         return []
     subject = subject_of(arrival, pods.read(arrival.pod), decision.identity, policies)
     audited = decision.audited.policies if decision.audited else ()

@@ -43,7 +43,7 @@ def fails(
             say("no node", f"{each.subject}: none of the {len(nodes)} nodes admits it")
             found = True
     if "warning" in wanted:
-        found |= any(each.warnings for each in decided)
+        found |= any(each.warnings or each.decision.result == "not-sent" for each in decided)
     if "unknown" in wanted:
         found |= any(unknown)
     return found

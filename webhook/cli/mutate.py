@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from webhook.cli import noting
 from webhook.cli.cluster_options import cluster_options
 from webhook.cli.pod_options import pod_options
 
@@ -73,7 +74,7 @@ def command(
     `fairlead explain` with the same options says why.
     """
     from webhook.cli.chosen import Chosen, read_files
-    from webhook.cli.decisions import readable
+    from webhook.cli.decisions import readable, unjudged
     from webhook.cli.fail_on import check_usage, fails
     from webhook.cli.mutate_text import Printer
 
@@ -87,13 +88,14 @@ def command(
 
         answers = answered(chosen)
         offline, known = anew(answers, whole=output in ("yaml", "json")), answers.nodes
-        notes = answers.notes
+        told = answers.notes
     else:
         offline, known = read_files(chosen)
-        notes = ()
+        told = ()
     decided, problems = readable(offline)
     printer = Printer(offline, decided, known)
-    printer.notes()
+    unknown = [*offline.not_known(), *(() if chosen.live else unjudged(decided, known))]
+    noting.tell(unknown)
     match output:
         case "diff":
             printer.diff()
@@ -103,7 +105,6 @@ def command(
             printer.patches()
         case _:
             printer.objects(as_json=output == "json")
-    unknown = [*notes, *offline.not_known()]
-    failed = fails(fail_on, decided, offline.policies, known, unknown)
+    failed = fails(fail_on, decided, offline.policies, known, [*told, *unknown])
     if failed or problems or printer.withheld:
         ctx.exit(1)

@@ -46,11 +46,6 @@ class Printer:
         # Whether an object was not printed that should have been.
         self.withheld = False
 
-    def notes(self) -> None:
-        """What could not be known."""
-        for line in self._offline.not_known():
-            _tell("note", "yellow", line)
-
     def diff(self) -> None:
         """A unified diff of each template or pod, under a line that says what becomes of it."""
         for number, each in enumerate(self._decided):
@@ -160,6 +155,8 @@ class Printer:
             _tell("note", "yellow", f"{replicas.subject}: {line}")
         for line in replicas.warnings:
             _tell("warning", "yellow", f"{replicas.subject}: {line}")
+        if replicas.decision.result == "not-sent":
+            _tell("warning", "yellow", f"{replicas.subject}: {replicas.decision.reason}")
         if not replicas.decision.allowed:
             _tell("rejected", "red", f"{replicas.subject}: {replicas.decision.reason}")
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.admission.arrival import Cluster
 from webhook.cli.cluster_file import read_cluster_file
 from webhook.cli.harmless import one_line
 from webhook.cli.objects import counted, read_objects
+from webhook.cli.unknown_labels import unknown_labels
 from webhook.errors import UnreadableInput
 from webhook.placement import nodes as nodes_of
 from webhook.policy.findings import first_few
@@ -22,7 +23,7 @@ from webhook.workloads.object import ANSWERED
 from webhook.workloads.unread import unread
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from webhook.placement.nodes import Node
@@ -39,7 +40,9 @@ class Offline:
 
     `templates` are those of the objects, in order. `namespace` is for objects that give none. `now`
     is when their pods would come: exceptions end. `problems` are lines about files and objects that
-    could not be read, `unread` about kinds whose pods nobody knows: both are left out.
+    could not be read, `unread` about kinds whose pods nobody knows: both are left out. `nodes` and
+    the `configuration` that sends pods to the webhook are None if they are not known; `notes` are
+    about the cluster, where it was asked.
     """
 
     policies: PolicySet
@@ -48,9 +51,12 @@ class Offline:
     namespaces: Mapping[str, Mapping[str, str]]
     cluster: Cluster
     namespace: str
-    now: datetime | None = None
+    now: datetime
     problems: Sequence[str] = ()
     unread: Sequence[str] = ()
+    nodes: Sequence[Node] | None = None
+    configuration: Mapping[str, Any] | None = None
+    notes: Sequence[str] = ()
 
     def namespace_of(self, template: PodTemplate) -> str:
         """The namespace of the template's pods."""
@@ -61,17 +67,21 @@ class Offline:
         return labels_of(namespace, self.namespaces)
 
     def unknown_namespaces(self) -> list[str]:
-        """A line for each namespace whose labels are not known, though policies ask for them."""
-        return unknown_namespaces(
+        """A line for each namespace whose labels are not known, though decisions go by them.
+
+        What a cluster did not tell of objects that it answered was said when it was asked.
+        """
+        asked = [each for each in self.templates if each.source.file != ANSWERED]
+        return unknown_labels(
             self.policies,
-            map(self.namespace_of, self.templates),
+            ((self.namespace_of(each), each) for each in asked),
             self.namespaces,
             "--namespaces, or with -f",
         )
 
     def not_known(self) -> list[str]:
         """A line for all that could not be known: labels, kinds' pods, and who wrote a field."""
-        return [*self.unknown_namespaces(), *self.unread, *self._placed_before()]
+        return [*self.notes, *self.unknown_namespaces(), *self.unread, *self._placed_before()]
 
     def _placed_before(self) -> list[str]:
         """That pods of files were stored by an API server: not all they say is their author's."""
@@ -94,33 +104,6 @@ class Offline:
 def labels_of(namespace: str, known: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
     """A namespace's labels; of one that is not known, the label that each of them has."""
     return known.get(namespace) or {_NAMESPACE_NAME: namespace}
-
-
-def unknown_namespaces(
-    policies: PolicySet, used: Iterable[str], known: Container[str], option: str
-) -> list[str]:
-    """A line for each namespace whose labels are not known, though policies ask for them.
-
-    `option` says where they can be given.
-    """
-    asking = [
-        policy.name
-        for policy in policies.policies
-        if any(
-            condition.name == "namespaceSelector"
-            for block in (policy.match, *policy.exclude)
-            for condition in block.conditions
-        )
-    ]
-    if not asking:
-        return []
-    who = f"polic{'y' if len(asking) == 1 else 'ies'} {', '.join(asking)}"
-    return [
-        f"the labels of namespace {one_line(name)} are not known, and {who} asks for them: "
-        f"give its Namespace with {option}"
-        for name in dict.fromkeys(used)
-        if name not in known
-    ]
 
 
 def read_offline(
@@ -151,7 +134,7 @@ def read_offline(
         raise UnreadableInput(problems if problems and not found else [*problems, *nothing])
     file = read_cluster_file(namespaces) if namespaces else None
     default = default_priority_class(found) or (file and file.default_priority_class)
-    known = {**(file.namespaces if file else {}), **namespaces_among(found)}
+    known = merged(file.namespaces if file else {}, namespaces_among(found))
     now = datetime.now(UTC)
     return Offline(
         policy_set,
@@ -164,6 +147,16 @@ def read_offline(
         problems,
         not_read,
     )
+
+
+def merged(
+    known: Mapping[str, Mapping[str, str]], given: Mapping[str, Mapping[str, str]]
+) -> dict[str, Mapping[str, str]]:
+    """Labels by namespace; those that are given go first, and take none of the others away.
+
+    So does `kubectl apply`: it leaves labels alone that its file does not have.
+    """
+    return {**known, **{name: {**known.get(name, {}), **own} for name, own in given.items()}}
 
 
 def read_policies(paths: Sequence[Path]) -> PolicySet:

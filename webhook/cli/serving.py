@@ -126,6 +126,7 @@ async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -
             {names.TAINT_NOT_READY: seconds, names.TAINT_UNREACHABLE: seconds},
             nodes.unplaceable,
             node=nodes.node,
+            nodes=nodes.known,
         )
         tell = notices.tell if notices else lambda _notice: None
         handler = Handler(grounds, metrics, tell=tell, reaches=handshakes.takes)

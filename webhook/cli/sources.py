@@ -14,7 +14,7 @@ from webhook.sources import SOURCES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from webhook.marks import Clause, Source
+    from webhook.sources.marks import Clause, Source
 
 _WIDTH = 100
 _FIELD = 13
@@ -61,10 +61,10 @@ def _fields(source: Source) -> Iterator[tuple[str, str]]:
     yield from _told("kind", source.kind, source.kind_always)
     yield from _told("framework", source.framework, source.framework_always)
     yield from _told("role", source.role)
-    # With a reader of its own a row weighs its keys together: the note says how.
-    if source.index is not None:
+    # Where a key counts under a condition, keys are weighed together: the note says how.
+    if any(each.when for each in source.index):
         yield "index", "from " + ", ".join(map(str, source.index_keys))
-    elif source.index_keys:
+    elif source.index:
         yield "index", ", else ".join(map(str, source.index_keys))
     if source.leads_keys:
         yield "coordinator", "from " + ", ".join(map(str, source.leads_keys))

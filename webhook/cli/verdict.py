@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from webhook.admission.decision import Decision
     from webhook.workloads.template import PodTemplate
 
-_COLOURS = {"placed": "green", "rejected": "red", "left-alone": "yellow"}
+_COLOURS = {"placed": "green", "rejected": "red", "left-alone": "yellow", "not-sent": "yellow"}
 
 
 def verdict(decision: Decision) -> str:
@@ -30,6 +30,8 @@ def verdict(decision: Decision) -> str:
             return f"left alone: {decision.reason}"
         case "rejected":
             return "rejected"
+        case "not-sent":
+            return "not sent to the webhook: left as it is"
     return "not part of a run: left as it is"
 
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from webhook.run.model import Run
     from webhook.run.observed import NodeHealth, OwnedPod, Refusal
 
-# So many pods are looked up one by one; more in one list of all that the run has.
+# So many pods are looked up one by one; more in one list of all in the namespace. Not by the label
+# of the run's: it can be taken off a pod, which is there all the same.
 ONE_BY_ONE: Final = 20
 
 
@@ -167,8 +168,7 @@ class Objects:
     async def look_up(self, run: Run, pods: Collection[str]) -> dict[str, OwnedPod]:
         """Those of the named pods that are there and the run's, as the API server has them now."""
         if len(pods) > ONE_BY_ONE:
-            selector = {"labelSelector": f"{names.RUN_UID}={run.metadata.uid}"}
-            listing = await self._client.list(POD.path(run.namespace), seen.pod, query=selector)
+            listing = await self._client.list(POD.path(run.namespace), seen.pod)
             found = [pod for pod in listing.items if pod]
         else:
             found = [pod for name in pods if (pod := await self._read_pod(run, name))]

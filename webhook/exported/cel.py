@@ -27,13 +27,16 @@ class Piece(NamedTuple):
     checks: Sequence[Check] = ()
 
 
-def text(value: str) -> str:
-    """A string. The escapes of JSON are CEL's too, but for surrogates, which are not needed."""
+def text(value: str | int) -> str:
+    """A string or a number.
+
+    The escapes of JSON are CEL's too, but for surrogates, which are not needed.
+    """
     return json.dumps(value, ensure_ascii=False)
 
 
-def texts(values: Iterable[str]) -> str:
-    """A list of strings."""
+def texts(values: Iterable[str | int]) -> str:
+    """A list of strings, or of numbers."""
     return f"[{', '.join(map(text, values))}]"
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.exported import tolerations
-from webhook.exported.apart import never_together
 from webhook.placement import label_values, node_affinity
 from webhook.placement.node_wishes import condition_of, keys_of
 from webhook.placement.wishes import CapacityWish, MemberWish, RequiredWish, TolerationWish
 from webhook.policy import operating_system
+from webhook.policy.together.reach import Reach
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -92,6 +92,7 @@ def _numbers(value: Any) -> Iterator[int]:
 
 def _of_nodes(placed: Placed, wishes: Sequence[Wanted]) -> Iterator[str]:
     """Wishes about the same node labels that can meet, of which one is more than a selector key."""
+    reaches = [Reach(policy.match) for policy in placed.policies]
     mine: list[tuple[int, NodeWish]] = []
     for at, wish in wishes:
         if isinstance(wish, RequiredWish | CapacityWish) or (
@@ -100,7 +101,7 @@ def _of_nodes(placed: Placed, wishes: Sequence[Wanted]) -> Iterator[str]:
             mine.append((at, wish))
     for number, (at, wish) in enumerate(mine):
         for other_at, other in mine[:number]:
-            apart = never_together(placed.policies[at].match, placed.policies[other_at].match)
+            apart = reaches[at].apart(reaches[other_at])
             if apart or _alternatives(other, wish) or _harmless(other, wish):
                 continue
             keys = ", ".join(sorted(keys_of(wish) & keys_of(other)))

@@ -7,28 +7,14 @@ from typing import TYPE_CHECKING, Final
 from webhook import names
 from webhook.exported import cel
 from webhook.exported.cel import Piece, text, var
-from webhook.replicas import (
-    COMPLETION_KEYS,
-    JOB_INDEX,
-    JOBSET_COORDINATOR,
-    JOBSET_NAME,
-    PADDLE_OPERATOR,
-    REPLICATED_JOB,
-    REPLICATED_JOB_REPLICAS,
-    TRAINING_INDEX,
-    TRAINING_OPERATOR,
-    TRAINING_ROLE,
-    jobset_index,
-    jobset_leads,
-    training_leads,
-)
 from webhook.run.rendezvous.table import WORKER_ZERO_LEADS
 from webhook.sources import SOURCES
+from webhook.sources.marks import COMPLETION_INDEX, COMPLETION_KEYS, NONE, Key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from webhook.marks import Clause, Key, Source
+    from webhook.sources.marks import Clause, Condition, Leader, Source
 
 _LABELS: Final = "variables.own_labels"
 _NUMBER: Final = "'^[0-9]{1,10}$'"
@@ -62,7 +48,7 @@ def pieces() -> Piece:
     found = [
         f"({var(f'row{number}')} ? {_index(row)} : [])"
         for number, row in enumerate(SOURCES)
-        if row.index_keys
+        if row.index
     ]
     # An author who marks an Indexed Job's template cannot write each pod's index there.
     last = f"[{var('completion')}]"
@@ -125,26 +111,19 @@ def _indexes(keys: Iterable[Key]) -> list[str]:
 
 
 def _index(row: Source) -> str:
-    if row.index is None:
-        return cel.flat(_indexes(row.index_keys))
-    if row.index is not jobset_index:
-        raise ValueError(f"{row.name}: its index is told by a function without a twin in CEL")
-    (job,) = _indexes([_key(JOB_INDEX)])
-    several = f"{_LABELS}[?{text(REPLICATED_JOB_REPLICAS)}].orValue('1') != '1'"
-    own = f"({var('completion')} >= 0 ? [{var('completion')}] : {job})"
-    return f"({several} && size({job}) > 0 ? {job} : {own})"
-
-
-def _key(name: str) -> Key:
-    return next(key for row in SOURCES for key in row.reads() if key.name == name)
+    return cel.flat(
+        cel.given(cel.every(map(_holds, when)), told) if when else told
+        for key, when in row.index
+        for told in _indexes([key])
+    )
 
 
 def _coordinator() -> str:
     """As identity._leads: a role that leads, else the first row that tells, else worker 0."""
     told = [
-        f"({var(f'row{number}')} ? {_leads(row)} : [])"
+        cel.given(var(f"row{number}"), cel.flat(map(_leads, row.leaders)))
         for number, row in enumerate(SOURCES)
-        if row.leads is not None
+        if row.leaders
     ]
     frameworks = cel.texts(sorted(WORKER_ZERO_LEADS))
     zero = f"{var('role')} == 'worker' && {var('index')} == 0 && {var('framework')} in {frameworks}"
@@ -152,31 +131,46 @@ def _coordinator() -> str:
     return f"({var('role')} in {roles} || ({cel.flat(told)} + [{zero}])[0])"
 
 
-def _has(key: str, value: str) -> str:
-    return f"{_LABELS}[?{text(key)}].orValue('') == {text(value)}"
+def _leads(rule: Leader) -> str:
+    """Whether the pod leads, as a list of one, or of none where the rule does not tell."""
+    leads = cel.every(map(_holds, rule.only_if))
+    return cel.given(cel.every(map(_holds, rule.when)), f"[{leads}]")
 
 
-def _leads(row: Source) -> str:
-    """Whether the pod leads, as a list of one, or of none where the row does not tell."""
-    if row.leads is training_leads:
-        master = _has(TRAINING_ROLE, "master")
-        zero = f"{_has(TRAINING_OPERATOR, PADDLE_OPERATOR)} && {_has(TRAINING_INDEX, '0')}"
-        return f"({var('role')} == 'worker' && ({master} || {zero}) ? [true] : [])"
-    if row.leads is not jobset_leads:
-        raise ValueError(f"{row.name}: who leads is told by a function without a twin in CEL")
-    named = f"{_LABELS}[?{text(JOBSET_COORDINATOR)}].orValue('')"
-    own = " + '-' + ".join(
-        [
-            *(
-                f"{_LABELS}[?{text(key)}].orValue('None')"
-                for key in (JOBSET_NAME, REPLICATED_JOB, JOB_INDEX)
-            ),
-            f"({var('completion')} < 0 ? 'None' : string({var('completion')}))",
-        ]
-    )
-    by_framework = f"{var('framework')} in ['', 'pytorch', 'jax']"
-    zero = f"{var('completion')} == 0 && {_LABELS}[?{text(JOB_INDEX)}].orValue('0') == '0'"
+def _holds(condition: Condition) -> str:
+    """As Condition.holds."""
+    if condition.fact == COMPLETION_INDEX:
+        return f"{var('completion')} in [{', '.join(map(str, condition.among or ()))}]"
+    if condition.fact != "label":
+        words = ("" if word == NONE else str(word) for word in condition.among or ())
+        return f"{var(condition.fact)} in {cel.texts(words)}"
+    label = _value(Key(condition.label))
+    value = f"{label}.orValue('')"
+    holds = []
+    if condition.host:
+        holds += [_is_there(name) for name in condition.host]
+        holds.append(f"{value}.split('.')[0] == {_joined(condition.host)}")
+    if condition.among is not None:
+        holds.append(f"{value} in {cel.texts(map(str, condition.among))}")
+    if condition.but:
+        holds.append(f"!({value} in {cel.texts(condition.but)})")
+    if condition.absent:
+        return f"(!{label}.hasValue() || {cel.every(holds)})"
+    return cel.every([f"{label}.hasValue()", *holds])
+
+
+def _is_there(name: str) -> str:
     return (
-        f"({named} != '' ? [{named}.split('.')[0] == {own}] : "
-        f"{var('role')} == 'worker' && {by_framework} ? [{zero}] : [])"
+        f"{var('completion')} >= 0"
+        if name == COMPLETION_INDEX
+        else f"{_value(Key(name))}.hasValue()"
+    )
+
+
+def _joined(host: Iterable[str]) -> str:
+    return " + '-' + ".join(
+        f"string({var('completion')})"
+        if name == COMPLETION_INDEX
+        else f"{_value(Key(name))}.orValue('')"
+        for name in host
     )

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.exported import cel
 from webhook.exported.cel import Piece, every, text, var
+from webhook.policy.conditions import given_fields
 from webhook.policy.selectors import compile_selector
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from webhook.exported.wanted import Enforced
     from webhook.placement.schema.selectors import LabelSelector
+    from webhook.policy.conditions import MatchField
     from webhook.policy.match_model import Match
 
 # Some digit but 0 before any exponent or unit, as policy.subject has it.
@@ -38,49 +40,52 @@ def pieces(policies: Sequence[Enforced]) -> Piece:
 
 def block(match: Match) -> str:
     """Whether every condition of the block holds."""
-    return every(_conditions(match))
+    return every(_condition(field, value) for field, value in given_fields(match))
 
 
-def _conditions(match: Match) -> Iterator[str]:
-    if match.namespaces:
-        pattern = "|".join(map(_glob, match.namespaces))
-        yield f"request.namespace.matches({text(f'^({pattern})$')})"
-    if match.namespace_selector is not None:
-        yield selected(match.namespace_selector, var("namespace_labels"))
-    if match.pod_selector is not None:
-        yield selected(match.pod_selector, var("own_labels"))
-    for name, words in (
-        ("kind", match.kinds),
-        ("framework", match.frameworks),
-        ("role", match.roles),
-    ):
-        if words:
-            yield f"{var(name)} in {cel.texts(words)}"
-    if match.replica_indexes:
-        yield f"{var('index')} in [{', '.join(map(str, match.replica_indexes))}]"
-    if match.coordinator is not None:
-        yield var("coordinator") if match.coordinator else f"!{var('coordinator')}"
-    if match.resources:
-        asked = cel.texts(match.resources)
-        amounts = "c.?resources.?{0}.orValue({{}})"
-        some = "{0}.exists(k, k in {1} && string({0}[k]).matches({2}))"
-        held = " || ".join(
-            some.format(amounts.format(part), asked, _SOME) for part in ("requests", "limits")
-        )
-        containers = "[object.spec.containers, object.spec.?initContainers.orValue([])].flatten()"
-        pod = " || ".join(
-            some.format(f"object.spec.?resources.?{part}.orValue({{}})", asked, _SOME)
-            for part in ("requests", "limits")
-        )
-        yield f"({containers}.exists(c, {held}) || {pod})"
-    if match.volumes:
-        has = " || ".join(f"has(v.{source})" for source in match.volumes)
-        yield f"object.spec.?volumes.orValue([]).exists(v, {has})"
+def _condition(field: MatchField, value: Any) -> str:
+    match field.form:
+        case "name":
+            pattern = "|".join(map(_glob, value))
+            return f"{field.cel}.matches({text(f'^({pattern})$')})"
+        case "labels":
+            return selected(value, field.cel)
+        case "value":
+            return f"{field.cel} in {cel.texts(value)}"
+        case "flag":
+            return field.cel if value else f"!{field.cel}"
+        case "values":
+            return _VALUES[field.name](value)
 
 
 def _glob(pattern: str) -> str:
     """A glob as RE2 takes it. All else that may stand in one stands for itself there."""
-    return "".join({"*": ".*", "?": "."}.get(letter, letter) for letter in pattern)
+    return "".join({"*": ".*", "?": ".", ".": r"\."}.get(letter, letter) for letter in pattern)
+
+
+def _requests(resources: Sequence[str]) -> str:
+    asked = cel.texts(resources)
+    containers = "[object.spec.containers, object.spec.?initContainers.orValue([])].flatten()"
+    of_pod = _requests_of("object.spec", asked)
+    return f"({containers}.exists(c, {_requests_of('c', asked)}) || {of_pod})"
+
+
+def _requests_of(holder: str, asked: str) -> str:
+    amounts = [f"{holder}.?resources.?{part}.orValue({{}})" for part in ("requests", "limits")]
+    return " || ".join(
+        f"{each}.exists(k, k in {asked} && string({each}[k]).matches({_SOME}))" for each in amounts
+    )
+
+
+def _has_volume(sources: Sequence[str]) -> str:
+    has = " || ".join(f"has(v.{source})" for source in sources)
+    return f"object.spec.?volumes.orValue([]).exists(v, {has})"
+
+
+_VALUES: Final[Mapping[str, Callable[[Sequence[str]], str]]] = {
+    "resources": _requests,
+    "volumes": _has_volume,
+}
 
 
 def selected(selector: LabelSelector, labels: str) -> str:

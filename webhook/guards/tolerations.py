@@ -15,8 +15,8 @@ from webhook.guards.objects import bindings, literal, policy
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from webhook.marks import Mark
     from webhook.placement.shapes import JsonObject
+    from webhook.sources.marks import Mark
 
 # `o` is on the pod, `t` is to come: every taint that t admits o admits too, as in
 # placement.tolerations.covers. No effect means all of them, no key (with Exists) every key.

@@ -56,7 +56,9 @@ async def apply(client: Client, key: Key, wanted: Mapping[str, Any]) -> Result:
 
 def _told(key: Key, error: ClusterError) -> InstallationError:
     """What was refused, and the cure where the status tells it."""
-    if error.status == HTTPStatus.FORBIDDEN:
+    if "denied the request" in str(error.words or error):
+        cure = "change what it refuses; the same command goes on from here"
+    elif error.status == HTTPStatus.FORBIDDEN:
         cure = "an installation needs an administrator's rights: `kubectl auth can-i '*' '*'`"
     elif error.status == HTTPStatus.NOT_FOUND and "." in key.kind.api_version.partition("/")[0]:
         cure = (

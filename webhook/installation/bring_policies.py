@@ -16,6 +16,7 @@ from webhook.installation.from_files import (
 )
 from webhook.installation.kinds import KINDS, POLICIES, Key, in_order, key_of
 from webhook.installation.policies import of_key, says
+from webhook.validating import POLICIES as JUDGING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,10 +28,15 @@ if TYPE_CHECKING:
     Objects = Mapping[Key, Json]
 
 _FAILED: Final = "failed calling webhook"
+_REFUSED: Final = f'admission webhook "{JUDGING}" denied the request'
 
 
 class Unanswered(InstallationError):
     """Policies are judged when they are written, and nobody answers who could."""
+
+
+class Refused(InstallationError):
+    """The webhook that serves refuses a policy; one of another version may know it."""
 
 
 async def look(client: Client, objects: Objects, *, given: bool) -> Plan:
@@ -73,7 +79,10 @@ async def read_policies(client: Client) -> dict[Key, Json]:
 
 
 async def write(client: Client, key: Key, wanted: Json) -> Result:
-    """Have one there as it is wanted, and nothing beside. Raises as `apply` does, or Unanswered."""
+    """Have one there as it is wanted, and nothing beside.
+
+    Raises as `apply` does, or Unanswered, or Refused.
+    """
     try:
         result = await apply(client, key, wanted)
         stored = await client.get(key.path)
@@ -83,6 +92,8 @@ async def write(client: Client, key: Key, wanted: Json) -> Result:
     except (ClusterError, InstallationError) as error:
         if _FAILED in str(error):
             raise Unanswered(str(error)) from error
+        if _REFUSED in str(error):
+            raise Refused(str(error)) from error
         raise
     return result
 

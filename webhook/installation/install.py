@@ -13,23 +13,27 @@ from webhook.installation.config_map import changed_by_others
 from webhook.installation.from_files import CONFIG_MAP, WEBHOOK, takes_files, without_mount
 from webhook.installation.interception import intercept
 from webhook.installation.kinds import CONFIGURATION, CRD, DEPLOYMENT, VALIDATING, key_of
+from webhook.installation.patience import Patience
 from webhook.installation.policies import of_key
 from webhook.installation.probe import ANSWERS, probe, probe_policy
 from webhook.installation.removal import applied, ended, remove
 from webhook.validating import POLICIES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+    from typing import TypeAlias
 
     from webhook.installation.kinds import Key
-    from webhook.installation.patience import Patience
     from webhook.installation.policy_plan import Plan
     from webhook.installation.progress import Progress
     from webhook.kube.client import Client
 
     Json = dict[str, Any]
+    Missing: TypeAlias = Callable[[], Awaitable[str]]
 
 _QUERY: Final = {"fieldManager": names.INSTALL_MANAGER}
+# Seconds for which replicas of before may still answer after a rollout, while they drain.
+_DRAINING: Final = 40.0
 
 
 class Done(NamedTuple):
@@ -74,7 +78,7 @@ class Installer:
         with self._progress.step(f"applying {len(objects)} objects"):
             await self._definitions(first)
             await self._apply_all(first, before=True, own_policies=own_policies)
-            unwritten = await self._bring(plan)
+            unwritten = await self._bring(plan, upgrade=await self._is_upgrade(first))
             await self._apply_all(first, before=False, own_policies=own_policies)
         await self._wait_for_pods(first)
         if found := configuration_of(objects):
@@ -122,11 +126,17 @@ class Installer:
             if key.kind.name != CRD and before == (key.rank < programs):
                 await self._apply(key, each, own_policies=own_policies)
 
-    async def _bring(self, plan: Plan) -> Mapping[Key, Json]:
+    async def _is_upgrade(self, objects: Mapping[Key, Json]) -> bool:
+        """Whether the webhook that serves is of another image than the one that is to come."""
+        live = await read(self._client, WEBHOOK.path) if WEBHOOK in objects else None
+        return live is not None and _images(live) != _images(objects[WEBHOOK])
+
+    async def _bring(self, plan: Plan, *, upgrade: bool) -> Mapping[Key, Json]:
         """Write the policies; returns those that nobody could be found to judge.
 
         An installation that judges policies already, and whose webhook does not answer, is mended
-        by what follows. One whose policies come out of files has to have all of them first.
+        by what follows. So is, on an upgrade, one whose webhook refuses what it does not know yet.
+        One whose policies come out of files has to have all of them first.
         """
         for key in plan.same:
             await self._note(key, "unchanged")
@@ -141,6 +151,14 @@ class Installer:
                 if plan.content:
                     raise
                 left[key] = wanted
+            except bring_policies.Refused:
+                if plan.content or not upgrade:
+                    raise
+                self._progress.note(
+                    f"{key} is refused by the webhook that serves now, which is of another "
+                    "version: it is written after the rollout"
+                )
+                left[key] = wanted
         if not policy_plan.same_content(plan, await bring_policies.read_policies(self._client)):
             raise InstallationError(
                 "somebody has changed policies meanwhile. Nothing of the webhook is changed; the "
@@ -149,6 +167,7 @@ class Installer:
         return left
 
     async def _bring_late(self, unwritten: Mapping[Key, Json]) -> None:
+        draining = Patience(_DRAINING)
         for key, wanted in unwritten.items():
 
             async def missing(key: Key = key, wanted: Json = wanted) -> str:
@@ -158,7 +177,14 @@ class Installer:
                     return str(error)
                 return ""
 
-            await self._patience.until(str(key), missing)
+            async def refusal(key: Key = key, write: Missing = missing) -> str:
+                try:
+                    await self._patience.until(str(key), write)
+                except bring_policies.Refused as error:
+                    return str(error)
+                return ""
+
+            await draining.until(str(key), refusal)
 
     async def _apply(self, key: Key, wanted: Json, *, own_policies: bool) -> None:
         if key == CONFIG_MAP and not own_policies:
@@ -239,6 +265,10 @@ class Installer:
 
     async def _note(self, key: Key, result: Result) -> None:
         self._done.append(Done(key, result))
+
+
+def _images(deployment: Json) -> list[str]:
+    return [each["image"] for each in deployment["spec"]["template"]["spec"]["containers"]]
 
 
 def _unanswered(words: str) -> str:

@@ -26,6 +26,8 @@ _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _BELIEVED: Final = SILENCE + 15.0
 # Seconds for which a live answer serves all that ask for the same namespace.
 _FRESH: Final = 1.0
+# Seconds between two reads of one namespace for those whom no earlier answer serves.
+_APART: Final = 0.5
 # Live reads a second, whoever asks for whatever: anybody may make up reviews.
 _RATE: Final = 20.0
 _BURST: Final = 40
@@ -49,8 +51,8 @@ class Namespaces:
         self._client = client
         self._timeout = timeout
         self._clock = clock
-        # Under way, or answered less than _FRESH ago.
-        self._reads: dict[str, asyncio.Task[Mapping[str, str]]] = {}
+        # Under way, or answered less than _FRESH ago; each with when it began.
+        self._reads: dict[str, tuple[float, asyncio.Task[Mapping[str, str]]]] = {}
         self._pace = Pace(_RATE, _BURST)
         self.cache: Cache[Mapping[str, str]] = Cache(labels_of, clock=clock)
         self.reflector = Reflector(client, PATH, self.cache, clock=clock)
@@ -77,23 +79,35 @@ class Namespaces:
         known = self.peek(name)
         return await self.live(name) if known is None else known
 
-    async def live(self, name: str) -> Mapping[str, str]:
+    async def live(self, name: str, *, anew: bool = False) -> Mapping[str, str]:
         """The labels as the API server has them, at most a second ago. Raises NotSynced.
 
-        All that ask for one namespace share an answer, and reads have a pace, beyond which none is
-        made.
+        With `anew`, as it has them now: for who knows that they have just changed. All that ask for
+        one namespace share an answer, and reads have a pace, beyond which none is made.
         """
         if not _NAME.fullmatch(name):
             raise NotSynced(f"namespace {name!r}: no namespace can have that name")
-        read = self._reads.get(name)
-        if read is None:
-            if self._pace.wait(self._clock()) > 0:
-                raise NotSynced(f"namespace {name}: too many namespaces are asked for at once")
-            self._pace.take(self._clock())
-            read = self._reads[name] = asyncio.create_task(self._read(name))
-            read.add_done_callback(lambda task: self._done(name, task))
+        came = self._clock()
+        known = self._reads.get(name)
+        if known and anew:
+            await asyncio.sleep(max(0.0, known[0] + _APART - came))
+            # Who waited as well may have begun one that serves all.
+            later = self._reads.get(name)
+            known = later if later and later[0] >= came and later is not known else None
+        if known is None:
+            known = self._begin(name)
         # One request that goes away must not take the answer from the others.
-        return await asyncio.shield(read)
+        return await asyncio.shield(known[1])
+
+    def _begin(self, name: str) -> tuple[float, asyncio.Task[Mapping[str, str]]]:
+        now = self._clock()
+        if self._pace.wait(now) > 0:
+            raise NotSynced(f"namespace {name}: too many namespaces are asked for at once")
+        self._pace.take(now)
+        read = asyncio.create_task(self._read(name))
+        begun = self._reads[name] = now, read
+        read.add_done_callback(lambda _: self._done(name, begun))
+        return begun
 
     async def _read(self, name: str) -> Mapping[str, str]:
         try:
@@ -118,9 +132,13 @@ class Namespaces:
                 raise
             return await self._client.get(path, timeout=self._timeout / 2)
 
-    def _done(self, name: str, task: asyncio.Task[Mapping[str, str]]) -> None:
+    def _done(self, name: str, read: tuple[float, asyncio.Task[Mapping[str, str]]]) -> None:
         # Looked at, lest asyncio complain where everybody who waited has gone away.
-        if task.cancelled() or task.exception() is not None:
-            del self._reads[name]
+        if read[1].cancelled() or read[1].exception() is not None:
+            self._forget(name, read)
         else:
-            asyncio.get_running_loop().call_later(_FRESH, self._reads.pop, name, None)
+            asyncio.get_running_loop().call_later(_FRESH, self._forget, name, read)
+
+    def _forget(self, name: str, read: tuple[float, asyncio.Task[Mapping[str, str]]]) -> None:
+        if self._reads.get(name) is read:
+            del self._reads[name]

@@ -37,11 +37,15 @@ def parse(text: str, classes: Collection[str]) -> tuple[Request, ...]:
     """The entries of the annotation, in its order. Raises InvalidRequest with everything wrong."""
     requests: dict[str, Request] = {}
     wrong: list[str] = []
+    more = 0
+    known = ", ".join(sorted(classes)) or "none are defined"
     for entry in filter(None, (part.strip() for part in text.split(","))):
         class_name, _, rest = (part.strip() for part in entry.partition("="))
         mode, colon, weight = (part.strip() for part in rest.partition(":"))
-        if class_name not in classes:
-            known = ", ".join(sorted(classes)) or "none are defined"
+        if len(wrong) == _SHOWN:
+            # Whether they are right is all the same then, and to say it of each takes memory.
+            more += 1
+        elif class_name not in classes:
             wrong.append(f"there is no capacity class {quoted(class_name)} (classes: {known})")
         elif mode not in MODES:
             wrong.append(f"{quoted(entry)}: {quoted(mode)} is not one of {', '.join(MODES)}")
@@ -54,8 +58,8 @@ def parse(text: str, classes: Collection[str]) -> tuple[Request, ...]:
                 class_name, Mode(mode), int(weight) if colon else DEFAULT_WEIGHT
             )
     if wrong:
-        more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
-        raise InvalidRequest(f"annotation {names.CAPACITY}: {'; '.join(wrong[:_SHOWN])}{more}")
+        others = f"; {more} entries after these were not looked at" if more else ""
+        raise InvalidRequest(f"annotation {names.CAPACITY}: {'; '.join(wrong)}{others}")
     return tuple(requests.values())
 
 

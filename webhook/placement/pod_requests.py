@@ -37,10 +37,10 @@ def requests(spec: JsonObject) -> Mapping[str, int]:
         if container.get("restartPolicy") == "Always":
             _add(total, asked)
             _add(sidecars, asked)
-            _raise(most, sidecars)
         else:
-            _add(asked, sidecars)
-            _raise(most, asked)
+            # Of what it does not ask for, the sidecars are all that counts, and they are in the
+            # total. So each container costs as much as it has itself, not as all before it have.
+            _raise(most, {name: nano + sidecars.get(name, 0) for name, nano in asked.items()})
     _raise(total, most)
     of_pod = spec.get("resources")
     if of_pod:

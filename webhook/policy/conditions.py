@@ -1,19 +1,182 @@
-"""A policy's match and exclude blocks, compiled to be asked of one pod after the other."""
+"""The fields of a match block, one row each, and blocks compiled to be asked of many pods.
+
+A row says what a field is compared with. Evaluation, the index, what two blocks have in common, the
+search for a pod that policies share, explanations and the exported policies go by these rows.
+"""
 
 from __future__ import annotations
 
 import fnmatch
 import functools
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
+from webhook import names
+from webhook.placement.schema.syntax import MAX_NAME, MAX_SUBDOMAIN, is_dns_label, is_subdomain
+from webhook.policy.match_model import Match
 from webhook.policy.selectors import compile_selector
+from webhook.run.rendezvous.table import FRAMEWORKS
+from webhook.sources.marks import parse_index
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from webhook.policy.match_model import Match
+    from webhook.placement.schema.selectors import LabelSelector
     from webhook.policy.subject import Subject
+
+# How a pod's value is compared with a field's:
+# name    a name, which one of the globs matches
+# value   a value or None, which is one of the list
+# values  a set, which has one of the list
+# flag    true or false, which is the same
+# labels  labels, which the selector selects
+Form: TypeAlias = Literal["name", "value", "values", "flag", "labels"]
+
+
+class MatchField(NamedTuple):
+    """One field of a match block.
+
+    name:    its name in Match
+    form:    how it is compared
+    subject: where a Subject has the pod's value
+    cel:     the pod's value in the exported policies; `webhook.exported.matching` writes `values`
+    noun:    in "every pod of role worker"; without one no such set of pods is looked at
+    phrase:  what a warning puts before the value of a pod that it describes
+    dotted:  whether a name is a DNS subdomain, and not a DNS label
+    label:   the label of ours that gives the value, before any other system's label
+    words:   all values that there are; () if they are no words
+    always:  whether a pod always has one of the words
+    """
+
+    name: str
+    form: Form
+    subject: str
+    cel: str = ""
+    noun: str = ""
+    phrase: str = ""
+    dotted: bool = False
+    label: str = ""
+    words: tuple[str, ...] = ()
+    always: bool = False
+
+    @property
+    def written(self) -> str:
+        """The field's name in documents."""
+        return Match.model_fields[self.name].alias or self.name
+
+    @property
+    def longest(self) -> int:
+        """How long a name can be."""
+        return MAX_SUBDOMAIN if self.dotted else MAX_NAME
+
+    def is_name(self, text: str) -> bool:
+        """Whether the API server takes the text for a name."""
+        return is_subdomain(text) if self.dotted else is_dns_label(text)
+
+    def parse_label(self, text: str) -> object:
+        """The value that a text in the field's label gives; None if it counts as not given."""
+        if not self.words:
+            return parse_index(text)
+        return text.lower() if text.lower() in self.words else None
+
+
+# In the order of the fields of Match, in which conditions are asked, and the first to fail is told.
+FIELDS: Final = (
+    MatchField("namespaces", "name", "namespace", "request.namespace", "namespace"),
+    MatchField("namespace_selector", "labels", "namespace_labels", "variables.namespace_labels"),
+    MatchField("pod_selector", "labels", "labels", "variables.own_labels"),
+    MatchField(
+        "kinds", "value", "identity.kind", "variables.kind", "kind",
+        label=names.KIND, words=names.KINDS, always=True,
+    ),
+    MatchField(
+        "frameworks", "value", "identity.framework", "variables.framework", "framework",
+        label=names.FRAMEWORK, words=tuple(FRAMEWORKS),
+    ),
+    MatchField(
+        "roles", "value", "identity.role", "variables.role", "role",
+        label=names.ROLE, words=names.ROLES,
+    ),
+    MatchField(
+        "replica_indexes", "value", "identity.replica_index", "variables.index",
+        label=names.REPLICA_INDEX,
+    ),
+    MatchField("coordinator", "flag", "identity.coordinator", "variables.coordinator"),
+    MatchField("resources", "values", "resources", noun="resource", phrase="requesting"),
+    MatchField("volumes", "values", "volumes", noun="volume type", phrase="with volumes"),
+    MatchField(
+        "service_accounts", "name", "service_account",
+        "object.spec.?serviceAccountName.orValue('default')",
+        noun="service account", phrase="with service account", dotted=True,
+    ),
+)  # fmt: skip
+
+
+def fields_of(*forms: Form) -> dict[str, MatchField]:
+    """The fields of these forms, by name."""
+    return {field.name: field for field in FIELDS if field.form in forms}
+
+
+def given_fields(match: Match) -> list[tuple[MatchField, Any]]:
+    """The fields that a block gives, each with its value."""
+    values = vars(match)
+    return [(field, values[field.name]) for field in FIELDS if values[field.name] is not None]
+
+
+def describe_fields(match: Match) -> Iterator[tuple[MatchField, str]]:
+    """The fields that a block gives, each with its value as a text for people."""
+    for field, value in given_fields(match):
+        if field.form == "labels":
+            yield field, ", ".join(map(str, compile_selector(value).conditions)) or "any"
+        elif field.form == "flag":
+            yield field, str(value).lower()
+        else:
+            yield field, ", ".join(map(str, value))
+
+
+def collect_tested(blocks: Iterable[Match]) -> dict[str, frozenset[object]]:
+    """For each field that some block gives, the values that tell pods apart there.
+
+    For a selector these are the pairs of `Selector.tested`.
+    """
+    return merge_tested(
+        {
+            field.name: compile_selector(value).tested
+            if field.form == "labels"
+            else frozenset([value] if field.form == "flag" else value)
+        }
+        for block in blocks
+        for field, value in given_fields(block)
+    )
+
+
+def merge_tested(
+    parts: Iterable[Mapping[str, frozenset[object]]],
+) -> dict[str, frozenset[object]]:
+    """The fields and values of all the parts."""
+    found: dict[str, set[object]] = {}
+    for part in parts:
+        for name, values in part.items():
+            found.setdefault(name, set()).update(values)
+    return {name: frozenset(values) for name, values in found.items()}
+
+
+def reduce_value(field: MatchField, subject: Subject, tested: frozenset[object]) -> object:
+    """As much of the pod's value as blocks can tell apart that test only these values."""
+    value = attrgetter(field.subject)(subject)
+    match field.form:
+        case "labels":
+            return [
+                (key, text if (key, text) in tested else None)
+                for key, text in sorted(value.items())
+                if (key, text) in tested or (key, None) in tested
+            ]
+        case "values":
+            return sorted(value & tested)
+        case "value":
+            return value if value in tested else None
+    return value
 
 
 class Condition(NamedTuple):
@@ -44,6 +207,71 @@ class Block(NamedTuple):
         return None
 
 
+def block(match: Match) -> Block:
+    """The compiled block."""
+    return Block(
+        tuple(_COMPILERS[field.form](field, value) for field, value in given_fields(match))
+    )
+
+
+def _compile_name(field: MatchField, wanted: Sequence[str]) -> Condition:
+    pattern, value = globs(wanted), attrgetter(field.subject)
+    return Condition(
+        field.written,
+        lambda s: pattern.match(value(s)) is not None,
+        lambda s: f"{value(s)!r} is none of {', '.join(wanted)}",
+    )
+
+
+def _compile_labels(field: MatchField, wanted: LabelSelector) -> Condition:
+    selector, value = compile_selector(wanted), attrgetter(field.subject)
+    return Condition(
+        field.written,
+        lambda s: selector.matches(value(s)),
+        lambda s: str(selector.failed(value(s))),
+    )
+
+
+def _compile_value(field: MatchField, wanted: Sequence[object]) -> Condition:
+    allowed, value = frozenset(wanted), attrgetter(field.subject)
+    text = ", ".join(map(str, wanted))
+
+    def instead(subject: Subject) -> str:
+        seen = value(subject)
+        return f"the pod says none, wanted {text}" if seen is None else f"{seen} is none of {text}"
+
+    return Condition(field.written, lambda s: value(s) in allowed, instead)
+
+
+def _compile_flag(field: MatchField, wanted: bool) -> Condition:
+    value = attrgetter(field.subject)
+    return Condition(
+        field.written,
+        lambda s: value(s) is wanted,
+        lambda s: "the pod leads its run" if value(s) else "it does not lead",
+    )
+
+
+def _compile_values(field: MatchField, wanted: Sequence[str]) -> Condition:
+    allowed, values = frozenset(wanted), attrgetter(field.subject)
+    return Condition(
+        field.written,
+        lambda s: not allowed.isdisjoint(values(s)),
+        lambda s: (
+            f"the pod has {', '.join(sorted(values(s))) or 'none'}, wanted {', '.join(wanted)}"
+        ),
+    )
+
+
+_COMPILERS: Final[Mapping[Form, Callable[[MatchField, Any], Condition]]] = {
+    "name": _compile_name,
+    "value": _compile_value,
+    "values": _compile_values,
+    "flag": _compile_flag,
+    "labels": _compile_labels,
+}
+
+
 def globs(patterns: Sequence[str]) -> re.Pattern[str]:
     """One pattern that matches what any of the globs does (`*` any text, `?` one character)."""
     return _compiled("|".join(fnmatch.translate(pattern) for pattern in patterns))
@@ -58,97 +286,3 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 def is_glob(pattern: str) -> bool:
     """Whether it may match more than itself."""
     return "*" in pattern or "?" in pattern
-
-
-def block(match: Match) -> Block:
-    """The compiled block."""
-    return Block(
-        (*_places(match), *_identities(match), *_contents(match)),
-    )
-
-
-def _places(match: Match) -> list[Condition]:
-    result = []
-    if match.namespaces:
-        pattern = globs(match.namespaces)
-        wanted = ", ".join(match.namespaces)
-        result.append(
-            Condition(
-                "namespaces",
-                lambda s: pattern.match(s.namespace) is not None,
-                lambda s: f"{s.namespace!r} is none of {wanted}",
-            )
-        )
-    if match.namespace_selector is not None:
-        of_namespace = compile_selector(match.namespace_selector)
-        result.append(
-            Condition(
-                "namespaceSelector",
-                lambda s: of_namespace.matches(s.namespace_labels),
-                lambda s: str(of_namespace.failed(s.namespace_labels)),
-            )
-        )
-    if match.pod_selector is not None:
-        of_pod = compile_selector(match.pod_selector)
-        result.append(
-            Condition(
-                "podSelector",
-                lambda s: of_pod.matches(s.labels),
-                lambda s: str(of_pod.failed(s.labels)),
-            )
-        )
-    return result
-
-
-def _identities(match: Match) -> list[Condition]:
-    result = []
-    for name, wanted, value in (
-        ("kinds", match.kinds, lambda s: s.identity.kind),
-        ("frameworks", match.frameworks, lambda s: s.identity.framework),
-        ("roles", match.roles, lambda s: s.identity.role),
-        ("replicaIndexes", match.replica_indexes, lambda s: s.identity.replica_index),
-    ):
-        if wanted:
-            result.append(_one_of(name, wanted, value))
-    if match.coordinator is not None:
-        leads = match.coordinator
-        result.append(
-            Condition(
-                "coordinator",
-                lambda s: s.identity.coordinator is leads,
-                lambda s: "the pod leads its run" if s.identity.coordinator else "it does not lead",
-            )
-        )
-    return result
-
-
-def _one_of(name: str, wanted: Sequence[object], value: Callable[[Subject], object]) -> Condition:
-    allowed = frozenset(wanted)
-    text = ", ".join(map(str, wanted))
-
-    def instead(subject: Subject) -> str:
-        seen = value(subject)
-        return f"the pod says none, wanted {text}" if seen is None else f"{seen} is none of {text}"
-
-    return Condition(name, lambda s: value(s) in allowed, instead)
-
-
-def _contents(match: Match) -> list[Condition]:
-    result = []
-    if match.resources:
-        result.append(_some_of("resources", match.resources, lambda s: s.resources))
-    if match.volumes:
-        result.append(_some_of("volumes", match.volumes, lambda s: s.volumes))
-    return result
-
-
-def _some_of(
-    name: str, wanted: Sequence[str], values: Callable[[Subject], frozenset[str]]
-) -> Condition:
-    allowed = frozenset(wanted)
-    text = ", ".join(wanted)
-    return Condition(
-        name,
-        lambda s: not allowed.isdisjoint(values(s)),
-        lambda s: f"the pod has {', '.join(sorted(values(s))) or 'none'}, wanted {text}",
-    )

@@ -1,52 +1,33 @@
 """Finds the policies that can match a pod without trying each one.
 
-Every policy is one bit. For each dimension of a match block a table gives, for a value that a pod
-may have, the policies that it leaves possible; the AND over the dimensions are the candidates,
-which then are tried in full. The cost grows with the dimensions, not with the policies.
+Every policy is one bit. Each field of a match block that some policy gives is one dimension, and
+gives the policies that a pod's value leaves possible; the AND over the dimensions are the
+candidates, which then are tried in full. The cost grows with the dimensions, not with the policies.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from webhook.policy.conditions import globs, is_glob
+from webhook.policy.conditions import FIELDS, globs, is_glob
 from webhook.policy.selectors import compile_selector
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
     from webhook.placement.schema.selectors import LabelSelector
+    from webhook.policy.conditions import Form, MatchField
     from webhook.policy.match_model import Match
     from webhook.policy.selectors import Condition
     from webhook.policy.subject import Subject
 
-# Namespaces whose globs have been tried; a cluster has fewer, and a forger gains nothing.
-_REMEMBERED_NAMESPACES = 10_000
+# One dimension: the policies that it leaves possible for a pod.
+Lookup: TypeAlias = "Callable[[Subject], int]"
 
-
-class Table:
-    """One dimension: the policies possible for a value; `open` are those that do not ask."""
-
-    def __init__(self, wanted: Iterable[Sequence[Hashable] | None]) -> None:
-        self.open = 0
-        self.by_value: dict[Hashable, int] = {}
-        for bit, values in enumerate(wanted):
-            if not values:
-                self.open |= 1 << bit
-            for value in values or ():
-                self.by_value[value] = self.by_value.get(value, 0) | 1 << bit
-
-    def one(self, value: Hashable) -> int:
-        """The policies possible for a pod that has one value."""
-        return self.open | self.by_value.get(value, 0)
-
-    def any_of(self, values: Iterable[Hashable]) -> int:
-        """The policies possible for a pod that has several."""
-        mask = self.open
-        for value in values:
-            mask |= self.by_value.get(value, 0)
-        return mask
+# Names whose globs have been tried; a cluster has fewer namespaces, and a forger gains nothing.
+_REMEMBERED_NAMES = 10_000
 
 
 class _Key(NamedTuple):
@@ -118,60 +99,104 @@ def _key(entered: Mapping[str | None, int], ruled_out: Mapping[str | None, int])
     return _Key(by_value, (possible, out))
 
 
+def _index_value(field: MatchField, wanted: Sequence[Any]) -> Lookup:
+    """The dimension of a list or a flag, of which a pod has one value."""
+    open_to_all, by_value = _make_table(wanted)
+    possible = {value: open_to_all | mask for value, mask in by_value.items()}
+    value = attrgetter(field.subject)
+    return lambda subject: possible.get(value(subject), open_to_all)
+
+
+def _index_values(field: MatchField, wanted: Sequence[Any]) -> Lookup:
+    """The dimension of a list of which a pod may have several values."""
+    open_to_all, by_value = _make_table(wanted)
+    values = attrgetter(field.subject)
+
+    def possible(subject: Subject) -> int:
+        mask = open_to_all
+        for value in values(subject):
+            mask |= by_value.get(value, 0)
+        return mask
+
+    return possible
+
+
+def _index_names(field: MatchField, wanted: Sequence[Sequence[str] | None]) -> Lookup:
+    """The dimension of globs that the pod's one name is held against."""
+    with_globs = [listed is not None and any(map(is_glob, listed)) for listed in wanted]
+    patterns = [
+        (1 << bit, globs(listed or ())) for bit, listed in enumerate(wanted) if with_globs[bit]
+    ]
+    # An empty list asks, and no name is in it.
+    open_to_all, by_name = _make_table(
+        () if g else w for g, w in zip(with_globs, wanted, strict=True)
+    )
+    value = attrgetter(field.subject)
+    known: dict[str, int] = {}
+
+    def possible(subject: Subject) -> int:
+        name = value(subject)
+        mask = known.get(name)
+        if mask is None:
+            mask = open_to_all | by_name.get(name, 0)
+            for bit, pattern in patterns:
+                if pattern.match(name):
+                    mask |= bit
+            if len(known) >= _REMEMBERED_NAMES:
+                known.clear()
+            known[name] = mask
+        return mask
+
+    return possible
+
+
+def _index_labels(field: MatchField, wanted: Sequence[LabelSelector | None]) -> Lookup:
+    possible, labels = LabelTable(wanted).possible, attrgetter(field.subject)
+    return lambda subject: possible(labels(subject))
+
+
+def _make_table(wanted: Iterable[Any]) -> tuple[int, dict[Hashable, int]]:
+    """The policies that do not ask, and those that each value leaves possible."""
+    open_to_all = 0
+    by_value: dict[Hashable, int] = {}
+    for bit, values in enumerate(wanted):
+        if values is None:
+            open_to_all |= 1 << bit
+            continue
+        for value in [values] if isinstance(values, bool) else values:
+            by_value[value] = by_value.get(value, 0) | 1 << bit
+    return open_to_all, by_value
+
+
+_LOOKUPS: Final[Mapping[Form, Callable[[MatchField, Sequence[Any]], Lookup]]] = {
+    "name": _index_names,
+    "value": _index_value,
+    "values": _index_values,
+    "flag": _index_value,
+    "labels": _index_labels,
+}
+
+
 class Index:
-    """The tables of a policy set, whose match blocks are given in the policies' order."""
+    """The dimensions of a policy set, whose match blocks are given in the policies' order.
+
+    A field that no policy gives is no dimension.
+    """
 
     def __init__(self, matches: Sequence[Match]) -> None:
-        self._globs = [
-            (1 << bit, globs(match.namespaces))
-            for bit, match in enumerate(matches)
-            if match.namespaces and any(map(is_glob, match.namespaces))
+        self._all = (1 << len(matches)) - 1
+        self._lookups = [
+            _LOOKUPS[field.form](field, wanted)
+            for field in FIELDS
+            for wanted in [[getattr(match, field.name) for match in matches]]
+            if any(each is not None for each in wanted)
         ]
-        glob_bits = sum(bit for bit, _ in self._globs)
-        self._namespaces = Table(
-            None if 1 << bit & glob_bits else match.namespaces for bit, match in enumerate(matches)
-        )
-        self._namespaces.open &= ~glob_bits
-        self._by_namespace: dict[str, int] = {}
-        self._namespace_labels = LabelTable(m.namespace_selector for m in matches)
-        self._pod_labels = LabelTable(m.pod_selector for m in matches)
-        self._kinds = Table(m.kinds for m in matches)
-        self._frameworks = Table(m.frameworks for m in matches)
-        self._roles = Table(m.roles for m in matches)
-        self._indexes = Table(m.replica_indexes for m in matches)
-        self._coordinator = Table(
-            None if m.coordinator is None else (m.coordinator,) for m in matches
-        )
-        self._resources = Table(m.resources for m in matches)
-        self._volumes = Table(m.volumes for m in matches)
-
-    def _in_namespace(self, namespace: str) -> int:
-        mask = self._by_namespace.get(namespace)
-        if mask is None:
-            mask = self._namespaces.one(namespace)
-            for bit, pattern in self._globs:
-                if pattern.match(namespace):
-                    mask |= bit
-            if len(self._by_namespace) >= _REMEMBERED_NAMESPACES:
-                self._by_namespace.clear()
-            self._by_namespace[namespace] = mask
-        return mask
 
     def candidates(self, subject: Subject) -> Iterator[int]:
         """The positions of the policies that the pod may match, in their order."""
-        identity = subject.identity
-        mask = (
-            self._in_namespace(subject.namespace)
-            & self._pod_labels.possible(subject.labels)
-            & self._namespace_labels.possible(subject.namespace_labels)
-            & self._kinds.one(identity.kind)
-            & self._frameworks.one(identity.framework)
-            & self._roles.one(identity.role)
-            & self._indexes.one(identity.replica_index)
-            & self._coordinator.one(identity.coordinator)
-            & self._resources.any_of(subject.resources)
-            & self._volumes.any_of(subject.volumes)
-        )
+        mask = self._all
+        for lookup in self._lookups:
+            mask &= lookup(subject)
         while mask:
             lowest = mask & -mask
             yield lowest.bit_length() - 1

@@ -47,6 +47,8 @@ VOLUME_SOURCES: Final = (
 
 _GLOB_PATTERN: Final = "[-a-z0-9*?]{1,63}"
 _glob = re.compile(_GLOB_PATTERN, re.ASCII)
+_ACCOUNT_PATTERN: Final = "[-a-z0-9.*?]{1,253}"
+_account = re.compile(_ACCOUNT_PATTERN, re.ASCII)
 
 
 def _namespace_glob(text: str) -> str:
@@ -54,6 +56,16 @@ def _namespace_glob(text: str) -> str:
         raise own_error(
             f"{shown(text)} can be no namespace: 1 to 63 lower-case letters, digits and '-', "
             "with * for any text and ? for one character"
+        )
+    return text
+
+
+def _account_glob(text: str) -> str:
+    if _account.fullmatch(text) is None:
+        raise own_error(
+            f"{shown(text)} is not a valid service account name: 1 to 253 lower-case letters, "
+            "digits, '-' and '.', with * for any text and ? for one character; give the name "
+            "without the namespace"
         )
     return text
 
@@ -79,6 +91,11 @@ NamespaceGlob = Annotated[
     str,
     AfterValidator(_namespace_glob),
     WithJsonSchema({"type": "string", "pattern": f"^{_GLOB_PATTERN}$"}),
+]
+ServiceAccountGlob = Annotated[
+    str,
+    AfterValidator(_account_glob),
+    WithJsonSchema({"type": "string", "pattern": f"^{_ACCOUNT_PATTERN}$"}),
 ]
 Kind = Annotated[str, AfterValidator(_OneOf(names.KINDS)), _enum(names.KINDS)]
 Framework = Annotated[str, AfterValidator(_OneOf(tuple(FRAMEWORKS))), _enum(tuple(FRAMEWORKS))]
@@ -135,6 +152,16 @@ class Match(Strict):
         default=None,
         min_length=1,
         description="The pod has a volume of one of these types, by its field's name in a pod.",
+    )
+    service_accounts: list[ServiceAccountGlob] | None = Field(
+        default=None,
+        min_length=1,
+        description="The pod's spec.serviceAccountName is one of these; * stands for any text and "
+        "? for one character. A pod without one has 'default'. Whoever creates pods in a namespace "
+        "can name any service account there: the field is no boundary within a namespace, and "
+        "accounts of one name in two namespaces are told apart by namespaces. If another webhook "
+        "changes the account after Fairlead, the API server calls Fairlead again: policies for the "
+        "new account apply too, and what those for the old one wrote stays.",
     )
 
     @property

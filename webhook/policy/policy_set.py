@@ -17,7 +17,6 @@ from webhook.policy import conditions, operating_system
 from webhook.policy.exceptions import Exceptions
 from webhook.policy.index import Index
 from webhook.policy.match_model import Match
-from webhook.policy.selectors import compile_selector
 
 if TYPE_CHECKING:
     import re
@@ -48,7 +47,7 @@ class Policy:
     match: conditions.Block
     exclude: tuple[conditions.Block, ...]
     wishes: tuple[Wish, ...]
-    tested_labels: frozenset[tuple[str, str | None]]
+    tested: Mapping[str, frozenset[object]]
 
     @property
     def requires(self) -> bool:
@@ -81,10 +80,8 @@ class PolicySet:
 
     `hash` is of the content alone: the same documents in any order and any files give the same.
     `systems` has the operating system of the nodes of each policy, by position, that names one.
-    `reads_resources` and `reads_volumes`: whether any policy or exception asks for them; finding
-    them takes a walk over a pod's containers. `tested_labels` are the pod labels that some selector
-    names, each value by itself, as `Selector.tested` has them; `tested_indexes` are the replicas'
-    indexes that some policy or exception names.
+    `tested` has the match fields that some policy or exception gives, by name, each with all values
+    that they name.
     """
 
     __slots__ = (
@@ -94,11 +91,8 @@ class PolicySet:
         "exceptions",
         "hash",
         "policies",
-        "reads_resources",
-        "reads_volumes",
         "systems",
-        "tested_indexes",
-        "tested_labels",
+        "tested",
     )
 
     def __init__(
@@ -121,14 +115,9 @@ class PolicySet:
         self.classes = dict(classes)
         self.exceptions = Exceptions(exceptions)
         self.hash = content_hash
-        blocks = [b for p in ordered for b in (p.spec.match, *p.spec.exclude) if b is not None]
-        blocks += [each.spec.match for each in exceptions]
-        self.reads_resources = any(block.resources for block in blocks)
-        self.reads_volumes = any(block.volumes for block in blocks)
-        self.tested_indexes = frozenset[int]().union(*(b.replica_indexes or () for b in blocks))
-        self.tested_labels = _labels_tested([each.spec.match for each in exceptions]).union(
-            *(policy.tested_labels for policy in self.policies)
-        )
+        parts = [policy.tested for policy in self.policies]
+        parts.append(conditions.collect_tested(each.spec.match for each in exceptions))
+        self.tested = conditions.merge_tested(parts)
         self._index = Index([p.spec.match or Match() for p in ordered])
         self._bundles: dict[tuple[tuple[int, ...], tuple[int, ...]], Bundle] = {}
 
@@ -137,10 +126,7 @@ class PolicySet:
         made = copy(self)
         made.exceptions = other.exceptions
         # All that exceptions ask for, and maybe more: to know more than is asked for harms nobody.
-        made.reads_resources |= other.reads_resources
-        made.reads_volumes |= other.reads_volumes
-        made.tested_indexes |= other.tested_indexes
-        made.tested_labels |= other.tested_labels
+        made.tested = conditions.merge_tested((made.tested, other.tested))
         return made
 
     def matching(self, subject: Subject) -> tuple[int, ...]:
@@ -236,12 +222,6 @@ def _of_classes(policy: Policy, classes: Mapping[str, CapacityClass]) -> bool:
     )
 
 
-def _labels_tested(blocks: Sequence[Match | None]) -> frozenset[tuple[str, str | None]]:
-    """The pod labels that the blocks' selectors name, as `Selector.tested` has them."""
-    selectors = [block.pod_selector for block in blocks if block and block.pod_selector]
-    return frozenset(pair for each in selectors for pair in compile_selector(each).tested)
-
-
 def _compiled(policy: PlacementPolicy, classes: Mapping[str, CapacityClass]) -> Policy:
     rollout = policy.spec.rollout
     return Policy(
@@ -253,7 +233,7 @@ def _compiled(policy: PlacementPolicy, classes: Mapping[str, CapacityClass]) -> 
         match=conditions.block(policy.spec.match or Match()),
         exclude=tuple(conditions.block(part) for part in policy.spec.exclude),
         wishes=compiling.wishes(policy, classes),
-        tested_labels=_labels_tested([policy.spec.match, *policy.spec.exclude]),
+        tested=conditions.collect_tested([policy.spec.match or Match(), *policy.spec.exclude]),
     )
 
 

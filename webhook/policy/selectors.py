@@ -83,15 +83,6 @@ class Selector:
             (each.key, value) for each in self.conditions for value in each.values or (None,)
         )
 
-    @property
-    def required_pairs(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Keys that must be there, each with the values that it may have."""
-        return tuple(
-            (condition.key, condition.values)
-            for condition in self.conditions
-            if condition.operator == "In"
-        )
-
 
 def compile_selector(selector: LabelSelector) -> Selector:
     """The selector in a form that is quick to evaluate. An empty one selects everything."""

@@ -3,30 +3,58 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+# What the API server gives a pod that names none.
+DEFAULT_SERVICE_ACCOUNT: Final = "default"
 # Some digit but 0 before any exponent or unit (the grammar of resource.Quantity).
 _MORE_THAN_NOTHING = re.compile(r"\+?[0.]*[1-9]", re.ASCII)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
 
     from webhook.identity import Identity
     from webhook.placement.shapes import JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """A pod of a run. `resources` are those that it, or a container, requests more than none of."""
+class Subject(NamedTuple):
+    """A pod of a run. A tuple, for it is made at every admission.
+
+    `resources` are those that it, or a container, requests more than none of.
+    """
 
     namespace: str
     namespace_labels: Mapping[str, str]
     labels: Mapping[str, str]
     identity: Identity
-    resources: frozenset[str]
-    volumes: frozenset[str]
+    resources: frozenset[str] = frozenset()
+    volumes: frozenset[str] = frozenset()
+    service_account: str = DEFAULT_SERVICE_ACCOUNT
+
+
+def subject_of(
+    namespace: str,
+    namespace_labels: Mapping[str, str],
+    labels: Mapping[str, str],
+    identity: Identity,
+    spec: JsonObject,
+    asked: Container[str],
+) -> Subject:
+    """The subject of a v1.PodSpec.
+
+    `asked` has the names of the match fields that some policy gives: reading resources or volumes
+    takes a walk over the pod's containers or volumes.
+    """
+    return Subject(
+        namespace,
+        namespace_labels,
+        labels,
+        identity,
+        resources(spec) if "resources" in asked else frozenset(),
+        volumes(spec) if "volumes" in asked else frozenset(),
+        service_account(spec) if "service_accounts" in asked else DEFAULT_SERVICE_ACCOUNT,
+    )
 
 
 def resources(spec: JsonObject) -> frozenset[str]:
@@ -54,6 +82,19 @@ def volumes(spec: JsonObject) -> frozenset[str]:
     for volume in _objects(spec.get("volumes")):
         found.update(key for key, value in volume.items() if key != "name" and value is not None)
     return frozenset(found)
+
+
+def service_account(spec: JsonObject) -> str:
+    """The service account of a v1.PodSpec, also where only the deprecated field names it.
+
+    Source: the admission plugin ServiceAccount, which runs before webhooks, and
+    Convert_v1_PodSpec_To_core_PodSpec, k8s.io/kubernetes/pkg/apis/core/v1.
+    """
+    for field in ("serviceAccountName", "serviceAccount"):
+        name = spec.get(field)
+        if name and isinstance(name, str):
+            return name
+    return DEFAULT_SERVICE_ACCOUNT
 
 
 def _objects(value: Any) -> list[JsonObject]:

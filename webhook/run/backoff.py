@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from webhook.backoff import RESTART_DELAYS
 from webhook.run import intervals
 from webhook.run.model.status import Recovering
 from webhook.times import elapsed
@@ -75,7 +76,14 @@ def row_of(entry: Recovering | None) -> Row:
     if entry is None:
         return Row()
     counts = (entry.failures, entry.disruptions, entry.refusals)
-    return Row(*counts, entry.wait_milliseconds / 1000, entry.since)
+    return Row(*counts, wait_of(entry), entry.since)
+
+
+def wait_of(entry: Recovering) -> float:
+    """Seconds that the replicas of an entry wait in all; of an older status, by their failures."""
+    if entry.wait_milliseconds is not None:
+        return entry.wait_milliseconds / 1000
+    return RESTART_DELAYS.after(entry.failures) if entry.failures else 0.0
 
 
 def grouped(rows: Mapping[int, Row]) -> tuple[Recovering, ...]:
@@ -103,5 +111,5 @@ def remaining(entry: Recovering | None, now: datetime) -> float:
     """
     if entry is None:
         return 0.0
-    whole = entry.wait_milliseconds / 1000
+    whole = wait_of(entry)
     return min(whole, max(0.0, whole - elapsed(entry.since, now)))

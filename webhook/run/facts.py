@@ -107,7 +107,7 @@ def look(
         node = observed.health(pod)
         if node and node.trouble and pod.phase not in _ENDED:
             lost[index] = Lost(pod, node)
-        elif node and not node.trouble and (again := node.heard_again(pod.running_since)):
+        elif node and not node.trouble and (again := node.heard_again(pod.on_node_since)):
             returned.append(Lost(pod, node, again))
         end = ending(pod, node, disruption_codes)
         if end == "Succeeded" and pod.attempt >= before.counts_from:

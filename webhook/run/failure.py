@@ -140,13 +140,13 @@ def _went_with_its_node(pod: OwnedPod, node: NodeHealth | None) -> Failure | Non
     that lost it. What the pod itself used too much of stays its own failure.
     """
     of_its_own = pod.reason in _OWN_REASONS or (pod.exit and pod.exit.reason == OOM_KILLED)
-    if node is None or not pod.running_since or of_its_own:
+    if node is None or not pod.on_node_since or of_its_own:
         return None
     if not node.uid:
         return _disruption(pod, "NodeGone", f"node {node.name} is gone")
     if node.ready == "Unknown":
         return _disruption(pod, "NodeNotReady", f"node {node.name} is not ready")
-    again = node.heard_again(pod.running_since)
+    again = node.heard_again(pod.on_node_since)
     finished = pod.exit.finished_at if pod.exit else ""
     if not again or (finished and elapsed(again, read(finished)) > _SETTLING):
         return None

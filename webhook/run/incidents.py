@@ -55,7 +55,10 @@ class Judged(NamedTuple):
 
 
 class _Sign(NamedTuple):
-    """A disruption that came to light. joins: whether it may belong to one that lasts."""
+    """A disruption that came to light. joins: whether it may belong to one that lasts.
+
+    charged: whether it is charged already, by a controller that wrote down no incidents.
+    """
 
     role: str
     reason: str
@@ -64,6 +67,7 @@ class _Sign(NamedTuple):
     node: str
     capacity_class: str
     joins: bool
+    charged: bool = False
 
 
 def judge(
@@ -97,6 +101,9 @@ def judge(
         signs += book.signs_of_nodes(observed.nodes or {})
         told_before = (each for one in facts.values() for each in one.interrupted)
         signs += [_of_down(each, observed, near) for each in told_before]
+    if signs and not before:
+        charged = _nodes_charged(facts)
+        signs = [each._replace(charged=each.node in charged) for each in signs]
     waiting = False
     if signs:
         book.disrupted(signs, len(failures))
@@ -209,7 +216,8 @@ class _Book:
         )
         self._all.append(found)
         self.decided.append(found)
-        self.charged_disruptions[first.role] += 1
+        if not first.charged:
+            self.charged_disruptions[first.role] += 1
 
     def add_collateral(self, failures: int) -> None:
         """Charge failures to the latest disruption."""
@@ -302,6 +310,21 @@ class _Book:
             if alike and elapsed(each.began, self._now) <= TOGETHER:
                 return at
         return None
+
+
+def _nodes_charged(facts: Mapping[str, RoleFacts]) -> frozenset[str]:
+    """The nodes in trouble whose loss an older controller counted, which wrote no incidents.
+
+    Pods that it counted are there still: nobody confirms their end on a node that is silent.
+    """
+    if not any(one.before.disruptions for one in facts.values()):
+        return frozenset()
+    return frozenset(
+        each.pod.node
+        for one in facts.values()
+        for index, each in one.lost.items()
+        if index in one.ended or index in one.stale
+    )
 
 
 def _may_be_interrupted(observed: Observed) -> bool:

@@ -60,8 +60,15 @@ class OwnedPod:
     else the main container's. None while it runs, or where nothing is known."""
     running_since: str = ""
     """When its main container started, RFC 3339; empty before."""
+    init_since: str = ""
+    """When its first init container started, RFC 3339; empty before, and without one."""
     gates: int = 0
     """How many scheduling gates hold it back."""
+
+    @property
+    def on_node_since(self) -> str:
+        """When the first of its containers started; empty before."""
+        return self.init_since or self.running_since
 
 
 class NodeHealth(NamedTuple):

@@ -20,7 +20,7 @@ from webhook.run.model import LastFailure, RoleStatus
 from webhook.run.steps import onward, opened, superseded
 from webhook.run.story import story
 from webhook.run.verdict import Verdict, told, verdict
-from webhook.times import to_second
+from webhook.times import elapsed, to_microsecond, to_second
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,6 +54,7 @@ def reconcile(
         return Outcome(run.status)
     if run.status.phase in ("Succeeded", "Failed"):
         return ended(run, observed, now)
+    run = _not_ahead(run, now)
     if run.spec.serving:
         return serving.reconcile(run, needs, observed, now)
     facts = _facts(run, observed)
@@ -76,6 +77,48 @@ def invalid(
     text = "; ".join(problems)
     end = Verdict("Failed", "InvalidRun", text if len(text) <= 4000 else f"{text[:4000]}…")
     return ended_status(before, generation, end, now)
+
+
+def _not_ahead(run: Run, now: datetime) -> Run:
+    """The run, with nothing in its status that is still to come.
+
+    Else what a controller wrote whose clock was ahead, or was set back since, would hold the run
+    for as long: its backoff, its incidents and its deadline would begin only then.
+    """
+    status = run.status
+    latest = to_microsecond(now)
+
+    def capped(moment: str) -> str:
+        return latest if elapsed(moment, now) < 0 else moment
+
+    changed: dict[str, object] = {}
+    if status.start_time and elapsed(status.start_time, now) < 0:
+        changed["start_time"] = to_second(now)
+    recovering = {
+        role: tuple(
+            each.model_copy(update={"since": capped(each.since)}) for each in one.recovering
+        )
+        for role, one in status.replicas.items()
+    }
+    if any(entries != status.replicas[role].recovering for role, entries in recovering.items()):
+        changed["replicas"] = {
+            role: one.model_copy(update={"recovering": recovering[role]})
+            for role, one in status.replicas.items()
+        }
+    found = tuple(
+        each.model_copy(
+            update={
+                "began": capped(each.began),
+                "ended": capped(each.ended) if each.ended else each.ended,
+            }
+        )
+        for each in status.incidents
+    )
+    if found != status.incidents:
+        changed["incidents"] = found
+    if not changed:
+        return run
+    return run.model_copy(update={"status": status.model_copy(update=changed)})
 
 
 def _facts(run: Run, observed: Observed) -> dict[str, RoleFacts]:

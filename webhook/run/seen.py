@@ -86,6 +86,7 @@ def pod(raw: Mapping[str, Any]) -> OwnedPod | None:
         waiting=containers.waiting(),
         exit=containers.exit() if phase in ("Succeeded", "Failed") else None,
         running_since=containers.running_since(),
+        init_since=containers.init_since(),
         gates=len((raw.get("spec") or {}).get("schedulingGates") or ()),
     )
 

@@ -33,8 +33,11 @@ class Containers:
             for each in spec.get("initContainers") or ()
             if each.get("restartPolicy") == "Always"
         }
-        init = _in_order(spec.get("initContainers"), status.get("initContainerStatuses"))
-        self._all = [*init, *_in_order(spec.get("containers"), status.get("containerStatuses"))]
+        self._init = [*_in_order(spec.get("initContainers"), status.get("initContainerStatuses"))]
+        self._all = [
+            *self._init,
+            *_in_order(spec.get("containers"), status.get("containerStatuses")),
+        ]
         self._deciding = [each for each in self._all if each["name"] not in sidecars]
 
     def waiting(self) -> tuple[str, str] | None:
@@ -50,10 +53,12 @@ class Containers:
         """When the main container started; empty before."""
         for each in self._all:
             if each["name"] == self._main:
-                state = each.get("state") or {}
-                begun = (state.get("running") or state.get("terminated") or {}).get("startedAt")
-                return begun or ""
+                return _started(each)
         return ""
+
+    def init_since(self) -> str:
+        """When the first of the init containers started; empty before, and without one."""
+        return min(filter(None, map(_started, self._init)), default="")
 
     def exit(self) -> Exit | None:
         """The main container's exit if it failed, else the first that failed, else the main's."""
@@ -78,6 +83,12 @@ class Containers:
                     message=(state.get("message") or "")[-LONGEST_MESSAGE:],
                     finished_at=state.get("finishedAt") or "",
                 )
+
+
+def _started(container: Mapping[str, Any]) -> str:
+    state = container.get("state") or {}
+    begun = (state.get("running") or state.get("terminated") or {}).get("startedAt")
+    return begun or ""
 
 
 def _in_order(

@@ -109,7 +109,7 @@ class Crowd:
     cost a tenth of the memory. Beyond it a connection is closed, of the stage that exceeds its
     share of the places by most; within the stage, the one that has waited longest. So no crowd,
     wherever it stops, pushes out those who are elsewhere: neither connections that are used again
-    and again, nor those that are just being made. A busy one is closed only without `spare_busy`.
+    and again, nor those that are just being made. Nor is a busy one closed: it has its answer soon.
     `on_ended` hears why a connection was closed.
     """
 
@@ -118,14 +118,12 @@ class Crowd:
         limit: int,
         *,
         held_bytes: int = HELD_BYTES,
-        spare_busy: bool = True,
         clock: Callable[[], float] = time.monotonic,
         on_ended: Callable[[Reason], None] = lambda _reason: None,
     ) -> None:
         self._limit = limit
         self._shares = {stage: limit * share for stage, share in _SHARES.items()}
         self._held_bytes = held_bytes
-        self._spare_busy = spare_busy
         self._clock = clock
         self._on_ended = on_ended
         # Each in the order in which they came to it.
@@ -160,8 +158,11 @@ class Crowd:
         self.advance(visit, Stage.AT_THE_DOOR)
         return True
 
-    def call_in(self, visit: Visit) -> bool:
+    def call_in(self, visit: Visit, stage: Stage = Stage.SHAKING) -> bool:
         """Give it a place: its handshake may begin; False if it was closed meanwhile, or is now.
+
+        `stage` is NEW where there is no handshake: or else, in a rush, those that are about to be
+        answered would be the crowd that makes room for whoever sends no whole request.
 
         It is where it comes too late, so that each wait at the door is short: if all waited for
         their turn, then in a rush everybody would be let in when he has just given up, and nobody
@@ -178,7 +179,7 @@ class Crowd:
                 self.end(visit, "crowded")
                 return False
         visit.since = now
-        self.advance(visit, Stage.SHAKING)
+        self.advance(visit, stage)
         return True
 
     def advance(self, visit: Visit, stage: Stage) -> None:
@@ -209,7 +210,7 @@ class Crowd:
 
         for stage in sorted(_SHARES, key=excess, reverse=True):
             visits = self._visits[stage]
-            waiting = [each for each in visits if not (each.busy and self._spare_busy)]
+            waiting = [each for each in visits if not each.busy]
             if waiting:
                 self.end(min(waiting, key=lambda each: each.since), "crowded")
                 return True

@@ -10,6 +10,8 @@ import socket
 from asyncio.sslproto import SSLProtocol
 from typing import TYPE_CHECKING, Final, NoReturn, cast
 
+from webhook.server.crowd import Stage
+
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
@@ -29,13 +31,14 @@ READ_BYTES: Final = 32 * 1024
 # the other way round. Handshakes are few at a time, so that each is over soon.
 _ACCEPTED: Final = 64
 _BEGUN: Final = 4
-# Without TLS it costs next to nothing to begin.
-_BEGUN_PLAIN: Final = 16
+# Without TLS it costs next to nothing to begin: as many as are accepted, or in a rush ever more
+# would wait at the door, a probe among them.
+_BEGUN_PLAIN: Final = _ACCEPTED
 # Without descriptors or memory for another connection, accepting is tried again so much later.
 _SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _PAUSE: Final = 0.1
 # Files, sockets to the API server, the plain port's connections.
-_OWN_DESCRIPTORS: Final = 500
+_OWN_DESCRIPTORS: Final = 1500
 # Errors of the listening socket itself: no connection comes any more. All others are those of one
 # connection that broke before it was accepted (accept(2), Linux).
 _BROKEN: Final = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK})
@@ -147,6 +150,10 @@ class Doorway:
 
     def _receive(self, connection: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
         visit = self._crowd.admit(connection)
+        if _has_sent(connection):
+            # In a rush it would be pushed out of the silent ones before the loop turns.
+            self._let_speak(visit, connection)
+            return
         self._silent.add(connection)
         loop.add_reader(connection, self._queue, visit, connection, loop)
 
@@ -156,7 +163,14 @@ class Doorway:
         """It has sent something, was closed by its peer, or by the crowd."""
         loop.remove_reader(connection)
         self._silent.discard(connection)
-        if _has_sent(connection) and self._crowd.spoke(visit):
+        if _has_sent(connection):
+            self._let_speak(visit, connection)
+        else:
+            self._crowd.gone(visit)
+            connection.close()
+
+    def _let_speak(self, visit: Visit, connection: socket.socket) -> None:
+        if self._crowd.spoke(visit):
             self._waiting.put_nowait((visit, connection))
         else:
             self._crowd.gone(visit)
@@ -174,7 +188,7 @@ class Doorway:
                 await asyncio.sleep(0)
 
     def _begin(self, visit: Visit, connection: socket.socket) -> bool:
-        if not self._crowd.call_in(visit):
+        if not self._crowd.call_in(visit, Stage.SHAKING if self._tls else Stage.NEW):
             connection.close()
             return False
         loop = asyncio.get_running_loop()

@@ -83,9 +83,12 @@ def drain_on_signals(drain: Drain) -> Iterator[None]:
 
 
 class ClosingConnections:
-    """ASGI middleware that adds `Connection: close` to every answer while draining."""
+    """ASGI middleware that adds `Connection: close` to every answer while draining.
 
-    def __init__(self, app: ASGIApp, drain: Drain) -> None:
+    Without a `drain`, always.
+    """
+
+    def __init__(self, app: ASGIApp, drain: Drain | None = None) -> None:
         self._app = app
         self._drain = drain
 
@@ -94,7 +97,8 @@ class ClosingConnections:
 
         async def send_closing(message: Message) -> None:
             # Asked when the answer starts: the request may have come before the signal.
-            if self._drain.draining and message["type"] == "http.response.start":
+            closing = self._drain is None or self._drain.draining
+            if closing and message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
             await send(message)
 

@@ -15,6 +15,7 @@ from uvicorn.server import ServerState
 from webhook.errors import ServingError
 from webhook.server.crowd import Crowd
 from webhook.server.doorway import Doorway
+from webhook.server.drain import ClosingConnections
 from webhook.server.protocol import BoundedProtocol
 
 if TYPE_CHECKING:
@@ -35,9 +36,11 @@ BACKLOG: Final = 256
 # Bytes that the kernel takes of an answer before its peer reads it; it doubles them. It counts as
 # memory of the pod, and by itself grows to 4 MiB a connection. An answer has some ten thousand.
 _SEND_BYTES: Final = 64 * 1024
-# Connections to the plain port: a kubelet's, and those of whoever scrapes. Each may have a request
-# answered in one turn of the loop, for which everybody else waits.
-_PLAIN_CONNECTIONS: Final = 100
+# Connections to the plain port: a kubelet's, and those of whoever scrapes. Each has one request,
+# and is closed when that is answered, some five turns of the loop later; 64 come in a turn.
+_PLAIN_CONNECTIONS: Final = 400
+# Those that wait to be accepted there: a probe that tries again after a second is late.
+_PLAIN_BACKLOG: Final = 1024
 # An answer that is written still has to leave; a peer that does not say goodbye may not hold us.
 _GOODBYE_SECONDS: Final = 1.0
 
@@ -146,8 +149,9 @@ async def _run(
 
 
 def _plain_port(health: ASGIApp, where: socket.socket) -> _Port:
-    # Busy ones make room too: a probe is worth more than any other request.
-    return _Port(health, where, Crowd(_PLAIN_CONNECTIONS, spare_busy=False), _GOODBYE_SECONDS)
+    where.listen(_PLAIN_BACKLOG)
+    # No connection is kept: who asks again and again comes again, and waits behind a probe.
+    return _Port(ClosingConnections(health), where, Crowd(_PLAIN_CONNECTIONS), _GOODBYE_SECONDS)
 
 
 async def _ended(task: asyncio.Task[None], drain: Drain) -> None:

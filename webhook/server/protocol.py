@@ -32,11 +32,14 @@ KEEP_ALIVE_SECONDS: Final = 120
 HEAD_SECONDS: Final = 10
 # Of headers, of what stands between two parts of a body, and of trailers.
 HEAD_BYTES: Final = 16 * 1024
+# Headers of a request. An API server sends six; each costs the app and uvicorn some microseconds.
+MOST_HEADERS: Final = 100
 # And to the end of its body. Above what the app itself waits, which then answers 408.
 BODY_SECONDS: Final = 45
-# Bytes of a body that still come after its answer. Above what the app reads of one, so that who is
-# told 413 reads it on a connection that is still there.
-SURPLUS_BYTES: Final = 8 * 1024 * 1024
+# Bytes of a body that still come after its answer. They are dropped; but who sends them reads the
+# answer only on a connection that is still there, and the API server may send a pod of 3 MiB that
+# way, of which Go writes each < of one byte as six.
+SURPLUS_BYTES: Final = 24 * 1024 * 1024
 
 
 _VERSIONS: Final = ("1.1", "1.0")
@@ -57,6 +60,9 @@ _UPGRADE: Final = _refusal(
 _TOO_LARGE: Final = _refusal(
     b"431 Request Header Fields Too Large",
     f"the path and the headers, or the trailers, have over {HEAD_BYTES} bytes",
+)
+_TOO_MANY: Final = _refusal(
+    b"431 Request Header Fields Too Large", f"the request has over {MOST_HEADERS} headers"
 )
 
 
@@ -167,6 +173,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """Keep a header; a trailer has no meaning here, and would be one more header."""
         if not self._in_body:
+            if len(self.headers) >= MOST_HEADERS:
+                self._reject(_TOO_MANY)
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:

@@ -4,31 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.workloads import core_kinds, jobset, kubeflow, ray
+from webhook.workloads.by_kind import known_templates
 from webhook.workloads.template import PodTemplate, count_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator
 
     from webhook.placement.shapes import JsonObject
     from webhook.policy.findings import Path
     from webhook.workloads.object import Object
 
-# By API group and kind: kinds of one name mean different things in different groups.
-KINDS: Final[Mapping[tuple[str, str], Callable[[Object], Iterator[PodTemplate]]]] = {
-    **core_kinds.KINDS,
-    **kubeflow.KINDS,
-    **jobset.KINDS,
-    **ray.KINDS,
-}
 # Steps of a path that say nothing of what a pod is for.
 _PLAIN_STEPS: Final = frozenset({"spec", "template", "jobTemplate", "podTemplate", "jobSpec"})
 _NAMES: Final = ("name", "groupName")
-
-
-def group_of(source: Object) -> str:
-    """The object's API group; empty for the core's."""
-    return str(source.value.get("apiVersion") or "").rpartition("/")[0]
 
 
 def pod_templates(source: Object) -> list[PodTemplate]:
@@ -36,10 +24,8 @@ def pod_templates(source: Object) -> list[PodTemplate]:
 
     A template that a known kind should have and has not is left out.
     """
-    known = KINDS.get((group_of(source), source.kind))
-    if known is None:
-        return list(_by_shape(source, source.value, ()))
-    return [found for found in known(source) if isinstance(found.template, dict)]
+    known = known_templates(source)
+    return list(_by_shape(source, source.value, ())) if known is None else known
 
 
 def _by_shape(source: Object, value: Any, path: Path) -> Iterator[PodTemplate]:

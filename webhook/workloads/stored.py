@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook import names
 from webhook.placement.fields import FIELDS
 
 if TYPE_CHECKING:
@@ -71,6 +72,28 @@ def is_bound(pod: JsonObject) -> bool:
         return False
     managed = pod["metadata"].get("managedFields")
     return not any(map(_names_node, managed if isinstance(managed, list) else ()))
+
+
+def has_edited_tolerations(pod: JsonObject) -> bool:
+    """Whether tolerations were written after the pod was created, which the API server allows.
+
+    What admission adds to a new pod is in no managedFields, and what its author wrote is in one
+    entry with its containers. Kueue adds those of its flavor when it starts a pod.
+    """
+    metadata = pod["metadata"]
+    managed = metadata.get("managedFields")
+    if names.KUEUE_PODSET in (metadata.get("labels") or {}) or not isinstance(managed, list):
+        return False
+    created = str(metadata.get("creationTimestamp") or "")
+    for each in managed:
+        fields = each.get("fieldsV1") if isinstance(each, dict) else None
+        spec = fields.get("f:spec") if isinstance(fields, dict) else None
+        if isinstance(spec, dict) and "f:tolerations" in spec:
+            # The same client may have done both: then one entry has the later time.
+            later = bool(created) and str(each.get("time") or "") > created
+            if later or "f:containers" not in spec:
+                return True
+    return False
 
 
 def without_binding(labels: Mapping[str, str]) -> dict[str, str]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from webhook.pod_schema import fields, rules, scheduling_rules
 from webhook.strict import shown
-from webhook.workloads.find import KINDS, group_of
+from webhook.workloads.by_kind import KINDS, claim_names, group_of
 from webhook.workloads.template import at
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ _RESTARTS: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys((*_SELECTING, "ReplicationController"), ("Always",)),
     **dict.fromkeys(("Job", "CronJob"), ("OnFailure", "Never")),
 }
-# Where a StatefulSet has claims, and a JobSet or the runtime of a TrainJob.
-_HOLDERS: Final = (("spec",), ("spec", "template", "spec"))
 
 
 def is_judged(template: PodTemplate) -> bool:
@@ -42,7 +40,7 @@ def template_faults(template: PodTemplate) -> Iterator[fields.Fault]:
     kind = fields.POD if template.is_pod else fields.TEMPLATE
     found = [*fields.faults(template.template, kind, whole=known)]
     if known:
-        volumes = set(_claims(source.value))
+        volumes = set(claim_names(source))
         more = not is_judged(template)
         of_spec = rules.faults(template.template.get("spec"), volumes=volumes, more_volumes=more)
         found += [each._replace(path=("spec", *each.path)) for each in of_spec]
@@ -74,18 +72,3 @@ def _of_kind(template: PodTemplate) -> Iterator[fields.Fault]:
                 text = f"the selector of the {kind} wants {key}={value} of its pods"
                 yield fields.Fault(("metadata", "labels"), text)
                 return
-
-
-def _claims(value: Any) -> Iterator[str]:
-    """The names of the claims that the controller mounts as volumes."""
-    for path in _HOLDERS:
-        lists = [at(value, (*path, "volumeClaimTemplates"))]
-        policies = at(value, (*path, "volumeClaimPolicies"))
-        lists += [at(each, ("templates",)) for each in _list(policies)]
-        for claim in (each for some in lists for each in _list(some)):
-            if isinstance(name := at(claim, ("metadata", "name")), str):
-                yield name
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []

@@ -13,8 +13,10 @@ import pytest
 
 from tests.kube.fake_api import Answer, Request, client_of, fake_api
 from tests.wording import Wording, mentions
-from webhook import names
+from webhook import names, validating
+from webhook.cli.decisions import decisions
 from webhook.cli.live import text
+from webhook.cli.live.anew import anew
 from webhook.cli.live.asking import ask
 from webhook.cli.live.finding import NoSuchObject
 from webhook.cli.live.focus import Focus
@@ -72,11 +74,11 @@ JOB = {
         }
     },
 }
+SENDING = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/fairlead"
+JUDGING = SENDING.replace("mutating", "validating")
+POLICIES_SENT = {"webhooks": [{"name": validating.POLICIES}]}
 # What tells which set the webhook serves.
-ASKED_OF_THE_WEBHOOK = {
-    f"/api/v1/namespaces/{names.NAMESPACE}/pods",
-    "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/fairlead",
-}
+ASKED_OF_THE_WEBHOOK = {f"/api/v1/namespaces/{names.NAMESPACE}/pods", SENDING}
 # Owners that the API server takes, as it looks at no more than that a name is not empty.
 LEADING = (
     {**OWNER, "name": "../../../ml/pods/own/proxy/x"},
@@ -85,6 +87,10 @@ LEADING = (
     {**OWNER, "apiVersion": "../v1"},
     {**OWNER, "apiVersion": "v1?x"},
 )
+# A pod of a kind whose controller makes others, which make the pods.
+NOTEBOOK = {"apiVersion": "kubeflow.org/v1", "kind": "Notebook", "name": "nb", "uid": "uid-nb"}
+SET = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "nb", "uid": "uid-set"}
+SETS = "/apis/apps/v1/namespaces/ml/statefulsets"
 LOOSE: Json = pod("loose")
 LOOSE["metadata"] |= {"labels": {}, "annotations": {}}
 BARE: Json = pod("bare")
@@ -93,11 +99,23 @@ CLUSTER: Mapping[str, Any] = {
     "/apis": {
         "groups": [
             {"name": "batch", "preferredVersion": {"groupVersion": "batch/v1"}},
+            {"name": "apps", "preferredVersion": {"groupVersion": "apps/v1"}},
+            {"name": "kubeflow.org", "preferredVersion": {"groupVersion": "kubeflow.org/v1"}},
             {"name": "example.com", "preferredVersion": {"groupVersion": "example.com/v1"}},
         ]
     },
     "/api/v1": {"resources": [resource("pods", "Pod", "po"), {"name": "pods/log", "kind": "Pod"}]},
     "/apis/batch/v1": {"resources": [resource("jobs", "Job")]},
+    "/apis/apps/v1": {"resources": [resource("statefulsets", "StatefulSet")]},
+    "/apis/kubeflow.org/v1": {"resources": [resource("notebooks", "Notebook")]},
+    "/apis/kubeflow.org/v1/namespaces/ml/notebooks/nb": {
+        **JOB,
+        "metadata": {"name": "nb", "namespace": "ml", "uid": "uid-nb"},
+    },
+    SETS: [
+        {"metadata": {"uid": "uid-set", "ownerReferences": [{**NOTEBOOK, "controller": True}]}},
+        {"metadata": {"uid": "uid-other"}},
+    ],
     "/apis/example.com/v1": {"resources": [resource("trainings", "Training", "tr")]},
     f"{GROUP}/placementpolicies": [POOL],
     f"{GROUP}/capacityclasses": [],
@@ -109,7 +127,11 @@ CLUSTER: Mapping[str, Any] = {
     "/api/v1/namespaces/ml/pods/loose": LOOSE,
     "/api/v1/namespaces/ml/pods/bare": BARE,
     **{f"/api/v1/namespaces/ml/pods/led-{at}": pod("led", each) for at, each in enumerate(LEADING)},
-    "/api/v1/namespaces/ml/pods": [pod("solo"), pod("made", OWNER)],
+    "/api/v1/namespaces/ml/pods": [
+        pod("solo"),
+        pod("made", OWNER),
+        pod("nb-0", {**SET, "controller": True}),
+    ],
     "/apis/batch/v1/namespaces/ml/jobs/train": JOB,
 }
 
@@ -121,16 +143,18 @@ def asked(
     forbidden: tuple[str, ...] = (),
     gone: str = "",
     paths: list[str] | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> Answers:
     """The answers of a cluster in which some paths are forbidden, and one is not there.
 
-    What is asked goes into `paths`.
+    What is asked goes into `paths`; `more` is there too.
     """
+    cluster = {**CLUSTER, **(more or {})}
 
     async def handle(request: Request, answer: Answer) -> None:
         if paths is not None:
             paths.append(request.path)
-        found = None if request.path == gone else CLUSTER.get(request.path)
+        found = None if request.path == gone else cluster.get(request.path)
         if request.path in forbidden:
             await answer.status(403, "Forbidden", f"you may not read {request.path}")
         elif found is None:
@@ -207,12 +231,80 @@ def test_a_pod_of_no_run_needs_no_cure(tmp_path: Path, wording: Wording) -> None
     wording(said.partition(" no stamp ")[2])
 
 
+def test_what_is_decided_on_anew_comes_at_that_time(tmp_path: Path) -> None:
+    """Without a time no exception would hold."""
+    answers = asked(tmp_path, "pod", "solo")
+    assert anew(answers, whole=False).now == answers.now
+
+
 def test_a_workloads_pods_are_found_by_their_owner(tmp_path: Path) -> None:
     """And no other's."""
     (found,) = asked(tmp_path, "jobs.batch", "train").found
     assert isinstance(found, LiveWorkload)
     assert [each.pod.name for each in found.pods] == ["made"]
     assert not found.same
+
+
+def test_what_is_not_sent_to_the_webhook_is_not_told_to_be_placed(
+    tmp_path: Path, wording: Wording
+) -> None:
+    """The webhook's own configuration says which pods come to it."""
+    entry = {"objectSelector": {"matchExpressions": [{"key": "other", "operator": "Exists"}]}}
+    more = {SENDING: {"metadata": {}, "webhooks": [entry]}, JUDGING: POLICIES_SENT}
+    (found,) = asked(tmp_path, "job", "train", more=more).found
+    assert isinstance(found, LiveWorkload)
+    assert [each.decision.result for each in found.replicas] == ["not-sent"]
+    answers = asked(tmp_path, "pod", "solo", more=more)
+    (live,) = answers.found
+    assert isinstance(live, LivePod)
+    assert not answers.same
+    ((why,),) = [each.why for each in live.differences]
+    mentions(why, "not sent to the webhook", "fairlead install --source")
+    wording(why)
+    assert [each.decision.result for each in decisions(anew(answers, whole=False))] == ["not-sent"]
+
+
+def test_a_pod_that_has_lost_its_mark_says_so_and_not_that_policies_are_gone(
+    tmp_path: Path, wording: Wording
+) -> None:
+    """The policy of its stamp is in force as before."""
+    lost = pod("solo")
+    lost = {**lost, "metadata": {**lost["metadata"], "labels": {}}}
+    (live,) = asked(tmp_path, "pod", "solo", more={"/api/v1/namespaces/ml/pods/solo": lost}).found
+    assert isinstance(live, LivePod)
+    ((why,),) = [each.why for each in live.differences]
+    mentions(why, "no run")
+    wording(why)
+
+
+def edited(value: Json) -> Json:
+    """The pod after `kubectl edit` has added a toleration."""
+    fields: Json = {"f:spec": {"f:tolerations": {}}}
+    entry = {"manager": "kubectl-edit", "time": "2026-11-22T09:00:00Z", "fieldsV1": fields}
+    spec = {**value["spec"], "tolerations": [{"key": "gpu", "operator": "Exists"}]}
+    return {**value, "metadata": {**value["metadata"], "managedFields": [entry]}, "spec": spec}
+
+
+def test_a_toleration_that_was_added_since_is_told(tmp_path: Path, wording: Wording) -> None:
+    """Where the author's own text is known; where it is not, that is said."""
+    path = "/api/v1/namespaces/ml/pods"
+    more = {f"{path}/made": edited(pod("made", OWNER)), f"{path}/solo": edited(pod("solo"))}
+    _, differences = told(asked(tmp_path, "pod", "made", more=more))
+    assert ("tolerations[gpu]", None) in [(field, would) for field, _, would in differences]
+    said, _ = told(asked(tmp_path, "pod", "solo", more=more))
+    mentions(said, "the pod itself", "tolerations", "changed")
+    wording(said)
+
+
+def test_pods_are_found_by_the_owners_of_their_owners(tmp_path: Path, wording: Wording) -> None:
+    """Of whatever kind these are; those that may not be listed are named."""
+    (found,) = asked(tmp_path, "notebook", "nb").found
+    assert isinstance(found, LiveWorkload)
+    assert [each.pod.name for each in found.pods] == ["nb-0"]
+    answers = asked(tmp_path, "notebook", "nb", (SETS,))
+    (note,) = [each for each in answers.notes if "StatefulSet" in each]
+    mentions(note, "may not list", "Notebook/nb", "not known")
+    wording(note)
 
 
 def test_what_may_not_be_read_beside_is_noted(tmp_path: Path, wording: Wording) -> None:

@@ -13,7 +13,7 @@ from tests.kube.fake_api import Answer, Request, client_of, fake_api
 from tests.wording import Wording, mentions
 from webhook import names, validating
 from webhook.admission.stamp import HASH_LENGTH
-from webhook.cli.live.served import not_served
+from webhook.cli.live.served import differing, not_served
 from webhook.errors import ClusterError
 
 Json = dict[str, Any]
@@ -42,7 +42,7 @@ def metrics(text: str) -> str:
     return f'{names.METRIC_SET}{{hash="{text}"}} 1\n'
 
 
-def said(folder: Path, cluster: dict[str, object], *stamped: str) -> list[str]:
+def said(folder: Path, cluster: dict[str, object], *stamped: str, ask: Any = None) -> list[str]:
     """What is noted in a cluster that has these paths, and forbids those that are None."""
 
     async def handle(request: Request, answer: Answer) -> None:
@@ -60,6 +60,9 @@ def said(folder: Path, cluster: dict[str, object], *stamped: str) -> list[str]:
 
     async def run() -> list[str]:
         async with fake_api(handle) as api, client_of(api, folder) as client:
+            if ask is not None:
+                found: list[str] = await ask(client, POLICIES)
+                return found
             return await not_served(client, POLICIES, stamped)
 
     return asyncio.run(run())
@@ -84,6 +87,15 @@ def test_another_set_is_refused_and_how_to_ask_said(tmp_path: Path, wording: Wor
         said(tmp_path, served("12ab", "12ab"), OWN)
     mentions(str(caught.value), "12ab", OWN, "--policies DIR", "--policies cluster")
     wording(str(caught.value))
+
+
+def test_where_the_clusters_are_asked_for_that_others_serve_is_a_note(
+    tmp_path: Path, wording: Wording
+) -> None:
+    """`explain -f --policies cluster`, `diff cluster` and `exceptions` answer all the same."""
+    (note,) = said(tmp_path, served("12ab", "12ab"), ask=differing)
+    mentions(note, "12ab", "in the cluster", OWN)
+    wording(note)
 
 
 def test_replicas_that_are_behind_are_counted(tmp_path: Path, wording: Wording) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from webhook import names
 from webhook.cli.live.stamped import Stamp, read
+from webhook.installation.doctor import passed_by
 from webhook.workloads.object import Object
 
 
@@ -33,6 +34,14 @@ def test_a_stamp_names_those_that_were_set_aside_too() -> None:
     found = read(pod({"set": "12ab", "policies": {"spot": []}, "exceptions": {"anna": ["gpu"]}}))
     assert found is not None
     assert found.named == ["spot", "gpu"]
+
+
+@pytest.mark.parametrize("text", ["", "no JSON", "[]", "3"])
+def test_what_is_no_stamp_is_none_for_the_doctor_too(text: str) -> None:
+    """It finds the pods that `explain` says have none."""
+    written = pod(text)
+    value = {**written.value, "metadata": {**written.metadata, "namespace": "n"}}
+    assert passed_by.read_pod(value).passed_by
 
 
 @pytest.mark.parametrize("text", ["", "no JSON", "[]", "3"])

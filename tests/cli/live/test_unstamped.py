@@ -21,6 +21,7 @@ POD = Object(
             "namespace": "research",
             "labels": {names.RUN: "r"},
             "creationTimestamp": "2026-11-22T08:00:00Z",
+            "ownerReferences": [{"kind": "Job", "name": "j", "controller": True}],
         },
     },
 )
@@ -71,3 +72,12 @@ def test_the_most_likely_reason_is_told_and_what_comes_before_a_new_pod(
     assert found.cure.startswith(first)
     mentions(found.cure.removeprefix(first), "delete it", "create it again")
     wording(f"{found.reason}\n{found.cure}")
+
+
+def test_a_pod_that_nothing_made_is_created_again_by_hand(wording: Wording) -> None:
+    """Who deletes it and waits for a controller has lost it."""
+    metadata = {**POD.metadata, "ownerReferences": []}
+    found = why(Object("cluster", {**POD.value, "metadata": metadata}), {}, configuration())
+    mentions(found.cure, "delete it", "create it again")
+    assert "controller" not in found.cure
+    wording(found.cure)

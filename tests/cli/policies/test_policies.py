@@ -109,6 +109,7 @@ def gathered(
     policies: Sequence[Json] = POLICIES,
     arguments: Sequence[str] = ("--policies-from-cluster",),
     where: Sequence[Where] = (),
+    sending: Json | None = None,
 ) -> Gathered:
     """All that is read of an API server with these replicas."""
     known: dict[str, Sequence[Json]] = {
@@ -138,6 +139,8 @@ def gathered(
             await answer.raw((replicas or {})[name].encode())
         elif "/deployments/" in request.path:
             await answer.json(deployment)
+        elif request.path.endswith("/mutatingwebhookconfigurations/fairlead") and sending:
+            await answer.json(sending)
         elif request.path == "/apis":
             await answer.json({"groups": []})
         elif request.path == "/api/v1":
@@ -222,6 +225,16 @@ def test_a_policys_pods_are_those_that_it_touched_and_those_that_it_would(
     wording(gone["why"])
     with pytest.raises(NoSuchPolicy, match="did you mean workers"):
         pods_of(found, "worker")
+
+
+def test_pods_that_are_not_sent_to_the_webhook_are_touched_by_no_policy(tmp_path: Path) -> None:
+    """By its configuration; those that were stamped once say why not any more."""
+    selector = {"matchExpressions": [{"key": "other", "operator": "Exists"}]}
+    sending = {"metadata": {}, "webhooks": [{"objectSelector": selector}]}
+    told = document.pods(pods_of(gathered(tmp_path, sending=sending), "workers"))
+    assert (told["touches"], told["would"]) == ([], [])
+    assert [each["name"] for each in told["noMore"]] == ["w-0", "p-0"]
+    assert all("not sent to the webhook" in each["why"] for each in told["noMore"])
 
 
 def test_what_never_matched_is_told_with_the_time_since_when_that_is_known(

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import orjson
 
-from tests.installation.doctor.seen_things import seen
+from tests.installation.doctor.seen_things import configuration, seen
 from tests.policy.together.test_warnings import policy, pool
 from tests.wording import mentions
+from webhook.installation.doctor.diagnose import diagnose
 from webhook.installation.doctor.findings import Finding
 from webhook.installation.doctor.policies import policies
+from webhook.installation.doctor.seen import Read
+from webhook.interception import webhooks
 
 ZONES = (policy("one", requirements=pool("a")), policy("two", requirements=pool("b")))
 
@@ -39,3 +42,11 @@ def test_warnings_of_policies_beside_each_other_are_told() -> None:
     (finding,) = found_in(*level, policy("b", overrides=pool("b")))
     assert finding.severity == "warning"
     mentions(finding.what, "equal priority")
+
+
+def test_what_a_webhook_outside_of_the_cluster_serves_is_unknown() -> None:
+    """Whatever is installed in the cluster beside it: nobody has looked at its policies."""
+    entries = webhooks(url="https://192.0.2.1/mutate")
+    outside = seen(configuration={**configuration(), "webhooks": entries})
+    (outcome,) = [each for each in diagnose(outside) if each.name == "policies"]
+    assert (outcome.findings, outcome.unread) == ((), (Read.POLICIES,))

@@ -137,6 +137,9 @@ def found_in(*documents: Json) -> list[tuple[str, str, str]]:
           policy("b", match={"namespaces": ["ml-b"]}, requirements=pool("a")),
           policy("c", match={"namespaces": ["ml-b", "ml-a"], "kinds": ["job"]},
                  requirements=pool("c"))], ("/c", "that policy 'c' matches")),
+        ([policy("a", match={"serviceAccounts": ["train*"]}, requirements=pool("a")),
+          policy("b", match={"serviceAccounts": ["trainer", "web"]}, requirements=pool("b"))],
+         ("/b", "every pod of service account trainer is rejected")),
     ],
 )  # fmt: skip
 def test_requirements_that_reject_every_pod_are_an_error(

@@ -113,6 +113,17 @@ def found_in(**spec: Any) -> list[Finding]:
             "spec.exclude[0].coordinator",
             ("exclude no pod",),
         ),
+        (
+            {"match": {"serviceAccounts": ["-*"]}},
+            "spec.match.serviceAccounts",
+            ("service account", "-*"),
+        ),
+        (
+            {"match": {"serviceAccounts": ["a", "b"]},
+             "exclude": [{"serviceAccounts": ["a"]}, {"serviceAccounts": ["b*"]}]},
+            "spec.exclude",
+            ("together",),
+        ),
     ],
 )  # fmt: skip
 def test_what_matches_nothing_is_warned_of(
@@ -134,6 +145,8 @@ def test_what_matches_nothing_is_warned_of(
         {"match": {"roles": ["worker", "ps"]}, "exclude": [{"roles": ["worker"]}]},
         {"match": {"kinds": ["job"]}, "exclude": [{"kinds": ["job"], "roles": ["worker"]}]},
         {"match": {"namespaces": ["kube-*"]}},
+        {"match": {"serviceAccounts": ["kube-system"]}},
+        {"match": {"serviceAccounts": ["a*"]}, "exclude": [{"serviceAccounts": ["a.*"]}]},
         {"match": {"podSelector": {"matchLabels": {ROLE: "MASTER"}}, "roles": ["master"]}},
         {"match": {"podSelector": {"matchLabels": {ROLE: "odd"}}, "roles": ["master"]}},
         {"match": {"namespaces": ["ml-*"]}, "rollout": {"namespaces": ["*-a"]}},

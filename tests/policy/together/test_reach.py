@@ -59,6 +59,7 @@ matches = st.fixed_dictionaries(
         "coordinator": st.booleans(),
         "resources": several("cpu", "nvidia.com/gpu"),
         "volumes": several("secret", "nfs"),
+        "serviceAccounts": several("default", "train*", "a.b", "a?b", "*"),
     },
 )
 labels = st.dictionaries(st.sampled_from(LABELS), st.sampled_from(VALUES))
@@ -81,6 +82,7 @@ subjects = st.builds(
     ),
     st.frozensets(st.sampled_from(["cpu", "nvidia.com/gpu"])),
     st.frozensets(st.sampled_from(["secret", "nfs"])),
+    st.sampled_from(["default", "trainer", "a.b", "axb"]),
 )
 
 
@@ -127,6 +129,7 @@ def test_what_is_proved_holds_for_every_pod(one: Json, two: Json, pods: list[Sub
         ({"namespaces": ["ml-*"]}, {"namespaces": ["ml-*"], "kinds": ["job"]}),
         ({"kinds": ["job", "experiment"]}, {"kinds": ["job"]}),
         ({"resources": ["cpu", "nvidia.com/gpu"]}, {"resources": ["cpu"]}),
+        ({"serviceAccounts": ["train*"]}, {"serviceAccounts": ["trainer"]}),
         (
             {"podSelector": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}},
             {"podSelector": {"matchLabels": {"a": "1"}}},
@@ -155,6 +158,7 @@ def test_a_wider_block_is_seen_to_be_wider(wide: Json, narrow: Json) -> None:
         ({"namespaces": ["ml-*"]}, {"namespaces": ["web"]}),
         ({"roles": ["worker"]}, {"roles": ["master"]}),
         ({"coordinator": True}, {"coordinator": False}),
+        ({"serviceAccounts": ["train*"]}, {"serviceAccounts": ["default"]}),
         (
             {"namespaceSelector": {"matchLabels": {"team": "a"}}},
             {"namespaceSelector": {"matchLabels": {"team": "b"}}},
@@ -238,3 +242,10 @@ def test_a_role_that_leads_is_a_coordinators() -> None:
 def test_a_pod_may_ask_for_several_resources() -> None:
     """So other resources, or volumes, keep nobody apart."""
     assert not apart({"resources": ["cpu"]}, {"resources": ["nvidia.com/gpu"]})
+
+
+def test_service_accounts_may_have_longer_names_than_namespaces() -> None:
+    """What two globs have in common may be a name of over 63 characters, with dots."""
+    one, two = f"{'a' * 50}*", f"*{'b' * 50}"
+    assert not apart({"serviceAccounts": [one]}, {"serviceAccounts": [two]})
+    assert not apart({"serviceAccounts": ["a.*"]}, {"serviceAccounts": ["*.b"]})

@@ -22,15 +22,18 @@ PLACE: Json = {"requirements": {"nodeSelector": {"pool": "a"}}}
 
 def arrival(witness: Witness) -> Arrival:
     """The pod as it would come."""
-    asked = dict.fromkeys(sorted(witness.resources), "1")
+    asked = dict.fromkeys(sorted(witness.subject.resources), "1")
     spec: Json = {
         "containers": [{"name": "main", "image": "i", "resources": {"requests": asked}}],
-        "volumes": [{"name": f"v-{kind.lower()}", kind: {}} for kind in sorted(witness.volumes)],
+        "volumes": [
+            {"name": f"v-{kind.lower()}", kind: {}} for kind in sorted(witness.subject.volumes)
+        ],
+        "serviceAccountName": witness.subject.service_account,
     }
     if witness.system:
         spec["os"] = {"name": witness.system}
-    pod = {"metadata": {"name": "p", "labels": dict(witness.labels)}, "spec": spec}
-    return Arrival(pod, witness.namespace, witness.namespace_labels, "somebody")
+    pod = {"metadata": {"name": "p", "labels": dict(witness.subject.labels)}, "spec": spec}
+    return Arrival(pod, witness.subject.namespace, witness.subject.namespace_labels, "somebody")
 
 
 def found(*specs: Json) -> Witness | None:
@@ -77,6 +80,12 @@ def expression(key: str, operator: str, *values: str) -> Json:
         ([{"match": {"resources": ["cpu", "nvidia.com/gpu"], "volumes": ["nfs"]},
            "exclude": [{"resources": ["cpu"]}]}],
          "in namespace default, requesting nvidia.com/gpu, with volumes nfs"),
+        ([{"match": {"serviceAccounts": ["train*", "a.b"]},
+           "exclude": [{"serviceAccounts": ["*.b"]}]}],
+         "in namespace default, with service account train"),
+        ([{"exclude": [{"serviceAccounts": ["d*"]}]}],
+         "in namespace default, with service account example"),
+        ([{"match": {"serviceAccounts": ["default"]}}], "in namespace default"),
         ([{"exclude": [{"namespaces": ["default"], "roles": ["ps"]}]},
           {"match": {"roles": ["ps"]}}],
          "in namespace example, with fairlead.dev/role=ps"),
@@ -100,6 +109,7 @@ def test_a_pod_is_found_for_what_people_write(specs: list[Json], text: str) -> N
          {"match": {"podSelector": expression("a", "DoesNotExist")}}],
         [{"match": {"volumes": ["nfs"]}}, {"exclude": [{"volumes": ["nfs"]}]}],
         [{"exclude": [{"kinds": list(names.KINDS)}]}],
+        [{"match": {"serviceAccounts": ["a"]}}, {"match": {"serviceAccounts": ["b*"]}}],
         [{"overrides": {"nodeSelector": {"kubernetes.io/os": "windows"}}},
          {"overrides": {"nodeSelector": {"kubernetes.io/os": "linux"}}}],
     ],
@@ -126,6 +136,7 @@ excluded = st.sampled_from(
         {"replicaIndexes": [0]},
         {"coordinator": True},
         {"resources": ["cpu"], "volumes": ["nfs"]},
+        {"serviceAccounts": ["default", "a.*"]},
     ]
 )
 blocks = st.fixed_dictionaries(

@@ -106,7 +106,7 @@ def _creation(run: Run, observed: Observed, pod: act.CreatePod, now: datetime) -
     assert pod.index not in indexes(role.active_indexes), f"{what}: that it went is not written"
     for entry in role.recovering:
         if pod.index in indexes(entry.indexes):
-            wait = entry.wait_milliseconds / 1000
+            wait = (entry.wait_milliseconds or 0) / 1000
             since = (now - datetime.fromisoformat(entry.since)).total_seconds()
             assert since >= wait, f"{what}: {since} s after it went down, and not {wait}"
     for first in AFTER.get((run.spec.framework, pod.role), ()):

@@ -155,7 +155,8 @@ def _answer(question: Question) -> Outcome:
     progress = Lines(sys.stderr) if waits else Silent()
     with progress.step("Reading the cluster"):
         gathered = gather(question)
-    _notes(gathered)
+    notes = _notes(gathered)
+    noting.tell(notes)
     with progress.step(f"Deciding on {len(gathered.pods.makers):,} pods and templates"):
         report = compared(gathered, datetime.now(UTC))
     nodes = gathered.facts.nodes
@@ -166,21 +167,26 @@ def _answer(question: Question) -> Outcome:
         gathered.new,
         None if nodes is None else len(nodes),
         report,
+        notes,
     )
 
 
-def _notes(gathered: Gathered) -> None:
-    """Say on stderr what is not known, or left out."""
-    from webhook.cli.offline import unknown_namespaces
+def _notes(gathered: Gathered) -> list[str]:
+    """What is not known, or left out."""
+    from webhook.cli.diff.gathered import Template
+    from webhook.cli.unknown_labels import unknown_labels
 
-    used = [each.namespace for each in gathered.pods.makers]
+    used = [
+        (each.namespace, each.template if isinstance(each, Template) else None)
+        for each in gathered.pods.makers
+    ]
     known = gathered.facts.namespaces
     unknown = [
         line
         for policies in (gathered.old, gathered.new)
-        for line in unknown_namespaces(policies, used, known, "--namespaces, or with --pods")
+        for line in unknown_labels(policies, used, known, "--namespaces, or with --pods")
     ]
-    noting.tell(dict.fromkeys((*gathered.pods.notes, *unknown)))
+    return list(dict.fromkeys((*gathered.pods.notes, *unknown)))
 
 
 def _print(outcome: Outcome, output: str) -> None:

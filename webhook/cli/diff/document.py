@@ -23,6 +23,7 @@ def document(outcome: Outcome) -> dict[str, Any]:
         "old": _set(outcome.old, outcome.old_set),
         "new": _set(outcome.new, outcome.new_set),
         "nodes": outcome.nodes,
+        "notes": list(outcome.notes),
         "pods": {
             "total": report.total,
             "live": report.live,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,11 +16,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of a cluster: labels by namespace; `nodes` is None if they are not known."""
+    """What is known of a cluster: labels by namespace.
+
+    `nodes`, and the `configuration` that sends pods to the webhook, are None if they are not known.
+    """
 
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     default_priority_class: str = ""
     nodes: Sequence[Node] | None = None
+    configuration: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from webhook.admission.arrival import Arrival, Cluster
 from webhook.cli.decisions import MAX_REPLICAS, misshapen
 from webhook.cli.diff.gathered import Template
+from webhook.cli.live.unstamped import unsent
 from webhook.cli.offline import labels_of
 from webhook.cli.run.previewed import pod_of
 from webhook.comparison.compare import Comparison, Sets
@@ -52,6 +53,7 @@ class _Judge:
         facts = gathered.facts
         cluster = Cluster(facts.default_priority_class, node=by_name(facts.nodes))
         self._namespaces = facts.namespaces
+        self._configuration = facts.configuration
         self._comparison = Comparison(Sets(gathered.old, gathered.new, cluster, facts.nodes))
 
     def of_template(self, each: Template) -> Iterator[Judged]:
@@ -79,4 +81,8 @@ class _Judge:
     def _judged(self, maker: Maker, index: int, more: int, pod: JsonObject) -> Judged:
         labels = labels_of(maker.namespace, self._namespaces)
         arrival = Arrival(pod, maker.namespace, labels, now=self._now)
-        return Judged(maker, index, more, self._comparison.of(arrival))
+        found = self._comparison.of(arrival)
+        own = pod["metadata"].get("labels") or {}
+        if unsent(own, maker.namespace, labels, self._configuration):
+            found = "no run"
+        return Judged(maker, index, more, found)

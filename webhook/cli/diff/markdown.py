@@ -19,6 +19,7 @@ MAX_CHARACTERS: Final = 60_000
 _MOST_ROWS: Final = 30
 _MOST_CHANGES: Final = 20
 _MOST_FIELDS: Final = 8
+_MOST_NOTES: Final = 10
 _NAMED: Final = 3
 _TICKS: Final = re.compile("`+")
 
@@ -33,6 +34,7 @@ def document(outcome: Outcome) -> str:
         f"**{words.pods(report.total)} of runs: {said or 'all as before'}.**",
         *(f"{remark[0].upper()}{remark[1:]}." for remark in words.remarks(outcome)),
     ]
+    head += _notes(outcome.notes)
     if said:
         head += ["", *_table(*words.table(report))]
     text = "\n".join(head) + "\n"
@@ -44,6 +46,17 @@ def document(outcome: Outcome) -> str:
             return f"{text}\n…and {len(left):,} more kinds of change, of {count}.\n"
         text += part
     return text
+
+
+def _notes(notes: Sequence[str]) -> Iterator[str]:
+    """What is not known, or left out: the answer is not about that."""
+    if notes:
+        yield ""
+        yield "Not known, or left out:"
+        yield ""
+    yield from (f"- {_code(note)}" for note in notes[:_MOST_NOTES])
+    if len(notes) > _MOST_NOTES:
+        yield f"- and {len(notes) - _MOST_NOTES:,} more"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

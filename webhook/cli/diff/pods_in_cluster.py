@@ -9,11 +9,13 @@ from webhook import names
 from webhook.cli.cluster_surroundings import read_default_class, read_labels
 from webhook.cli.diff.gathered import Facts, Planned, Pods, Template
 from webhook.cli.diff.runs import plan_of
+from webhook.cli.live.unstamped import read_configuration
 from webhook.cli.offline import labels_of
 from webhook.errors import ClusterError, InvalidRun
 from webhook.identity import identify
 from webhook.placement import nodes as nodes_of
-from webhook.workloads.find import KINDS, pod_templates
+from webhook.workloads.by_kind import KINDS
+from webhook.workloads.find import pod_templates
 from webhook.workloads.object import ANSWERED, answered
 
 if TYPE_CHECKING:
@@ -26,22 +28,24 @@ _OVER: Final = frozenset({"Complete", "Completed", "Succeeded", "Failed"})
 # What of a container a decision can ask for.
 _OF_CONTAINERS: Final = ("name", "resources")
 _OF_METADATA: Final = ("name", "namespace", "labels", "annotations", "ownerReferences")
-# Pods are listed by themselves, and the runtimes of Trainer only become pods as JobSets.
-_NOT_LISTED: Final = frozenset({"Pod", "PodTemplate", "TrainingRuntime", "ClusterTrainingRuntime"})
+# Pods are listed by themselves, and some kinds only become pods as other objects.
 _WANTED: Final = frozenset(
-    {(group, kind) for group, kind in KINDS if kind not in _NOT_LISTED}
+    {key for key, kinds in KINDS.items() if not any(kind.reusable for kind in kinds)}
+    - {("", "Pod")}
     | {(names.GROUP, names.RUN_KIND)}
 )
 
 
 async def read_facts(client: Client, namespace: str) -> Facts:
-    """Labels by namespace, of this one or of all; the default PriorityClass, and nodes.
+    """Labels by namespace, of this one or of all; the default PriorityClass, nodes, and which pods
+    are sent to the webhook.
 
     Raises ClusterError.
     """
     labels = await read_labels(client, namespace)
     nodes = (await client.list("/api/v1/nodes", nodes_of.read)).items
-    return Facts(labels, await read_default_class(client), nodes)
+    default = await read_default_class(client)
+    return Facts(labels, default, nodes, await read_configuration(client))
 
 
 async def read_pods(client: Client, namespace: str, known: Mapping[str, Mapping[str, str]]) -> Pods:

@@ -8,7 +8,7 @@ from webhook.cli.cluster_file import read_cluster_file
 from webhook.cli.diff.gathered import Facts, Planned, Pods, Template
 from webhook.cli.diff.runs import plan_of
 from webhook.cli.objects import counted
-from webhook.cli.offline import default_priority_class, namespaces_among, read_nodes
+from webhook.cli.offline import default_priority_class, merged, namespaces_among, read_nodes
 from webhook.errors import InvalidRun, UnreadableInput
 from webhook.workloads.find import pod_templates
 from webhook.workloads.unread import unread
@@ -59,7 +59,8 @@ def read_facts(
     known = file.namespaces if file else cluster.namespaces
     default = file.default_priority_class if file else cluster.default_priority_class
     return Facts(
-        {**known, **namespaces_among(objects)},
+        merged(known, namespaces_among(objects)),
         default_priority_class(objects) or default or "",
         read_nodes(nodes) if nodes else cluster.nodes,
+        cluster.configuration,
     )

@@ -63,14 +63,17 @@ async def _with_cluster(question: Question) -> Gathered:
 
     async with client_of(question.kubeconfig, question.context) as client:
         theirs = None
+        notes: list[str] = []
         if question.old.is_cluster or question.new.is_cluster:
             from webhook.cli.cluster_policies import read_policies
+            from webhook.cli.live.served import differing
 
             theirs = (await read_policies(client)).policies
+            notes += await differing(client, theirs)
         old, new = _sets(question, theirs)
-        note = ""
         if theirs is not None and theirs.exceptions:
             old, new, note = _excepted(question, old, new, theirs)
+            notes += [note] if note else []
         # Of pods in files nobody knows in which namespaces they stand before they are read.
         namespace = "" if question.pods else question.namespace
         told = await pods_in_cluster.read_facts(client, namespace)
@@ -79,9 +82,7 @@ async def _with_cluster(question: Question) -> Gathered:
         else:
             facts = _facts(question, [], told)
             pods = await pods_in_cluster.read_pods(client, namespace, facts.namespaces)
-    if note:
-        pods = replace(pods, notes=[note, *pods.notes])
-    return Gathered(old, new, facts, pods)
+    return Gathered(old, new, facts, replace(pods, notes=[*notes, *pods.notes]))
 
 
 def _excepted(

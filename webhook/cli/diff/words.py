@@ -31,7 +31,10 @@ _LONG: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Everything that is printed. `nodes` is how many there are; None if they are not known."""
+    """Everything that is printed. `nodes` is how many there are; None if they are not known.
+
+    `notes` are about what is not known, or left out.
+    """
 
     old: str
     new: str
@@ -39,6 +42,7 @@ class Outcome:
     new_set: PolicySet
     nodes: int | None
     report: Report
+    notes: Sequence[str] = ()
 
 
 def cut(text: str, most: int = _LONG) -> str:
@@ -73,7 +77,7 @@ def remarks(outcome: Outcome) -> Iterator[str]:
     if report.rejected:
         yield f"{pods(report.rejected)} rejected before and after"
     if report.others:
-        yield f"{pods(report.others)} of no run: no policy is for them"
+        yield f"{pods(report.others)} of no run, or not sent to the webhook: no policy is for them"
     if outcome.nodes is None and report.changes:
         yield "whether any node admits them was not asked: give --nodes"
 

@@ -34,4 +34,14 @@ def anew(answers: Answers, *, whole: bool) -> Offline:
         objects.append(each.source)
         templates += each.templates
     first = objects[0].namespace
-    return Offline(answers.policies, objects, templates, answers.namespaces, answers.cluster, first)
+    return Offline(
+        answers.policies,
+        objects,
+        templates,
+        answers.namespaces,
+        answers.cluster,
+        first,
+        answers.now,
+        nodes=answers.nodes,
+        configuration=answers.configuration,
+    )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from webhook.admission.arrival import Cluster
 from webhook.cli.cluster_surroundings import read_default_class
-from webhook.cli.decisions import decisions, misshapen
+from webhook.cli.decisions import decisions, misshapen, unjudged
 from webhook.cli.live.drawn import templates_of
 from webhook.cli.live.finding import find
 from webhook.cli.live.judged import Judge, LivePod
@@ -23,8 +23,8 @@ from webhook.cli.offline import (
     namespaces_among,
     read_nodes,
     read_policies,
-    unknown_namespaces,
 )
+from webhook.cli.unknown_labels import unknown_labels
 from webhook.cli.where import CLUSTER, paths_of
 from webhook.errors import ClusterError, FairleadError, InvalidPod, InvalidRun, UnreadableInput
 from webhook.placement import nodes as nodes_of
@@ -35,6 +35,7 @@ from webhook.workloads.unread import unread
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator, Mapping, Sequence
 
+    from webhook.cli.decisions import Replicas
     from webhook.cli.live.question import Question
     from webhook.cli.live.unstamped import Why
     from webhook.cli.where import Where
@@ -62,7 +63,9 @@ async def ask(client: Client, question: Question) -> Answers:
     used = [each.namespace for each in objects]
     reader = await _Reader.of(client, discovery, policies, used, nodes)
     found = [await reader.answer(each) for each in objects]
-    unknown = unknown_namespaces(policies, used, reader.namespaces, "a right to get namespaces")
+    unknown = unknown_labels(
+        policies, _templates_of(found), reader.namespaces, "a right to get namespaces"
+    )
     if not question.policies:
         stamped = {pod.stamp.set_hash for pod in _pods(found) if pod.stamp}
         reader.notes += await not_served(client, policies, stamped)
@@ -73,14 +76,31 @@ async def ask(client: Client, question: Question) -> Answers:
         reader.now,
         nodes,
         found,
-        await reader.unstamped(found),
-        [*reader.notes, *unknown],
+        reader.unstamped(found),
+        [*reader.notes, *unknown, *unjudged(_of_templates(found), nodes)],
+        reader.configuration,
     )
 
 
 def _pods(found: Sequence[LivePod | LiveWorkload]) -> Iterator[LivePod]:
     for each in found:
         yield from [each] if isinstance(each, LivePod) else each.pods
+
+
+def _of_templates(found: Sequence[LivePod | LiveWorkload]) -> Iterator[Replicas]:
+    for each in found:
+        yield from () if isinstance(each, LivePod) else each.replicas
+
+
+def _templates_of(
+    found: Sequence[LivePod | LiveWorkload],
+) -> Iterator[tuple[str, PodTemplate]]:
+    """Every template that was decided on, with its namespace."""
+    for each in found:
+        if isinstance(each, LivePod):
+            yield each.pod.namespace, each.today.template
+        else:
+            yield from ((each.source.namespace, template) for template in each.templates)
 
 
 async def policy_set(client: Client, where: Sequence[Where]) -> PolicySet:
@@ -110,13 +130,21 @@ async def node_list(client: Client, where: Where | None) -> Sequence[Node] | Non
 class _Reader:
     """Reads objects of one cluster, and judges them; what may not be read is noted."""
 
-    def __init__(self, client: Client, discovery: Discovery, policies: PolicySet) -> None:
+    def __init__(
+        self,
+        client: Client,
+        discovery: Discovery,
+        policies: PolicySet,
+        nodes: Sequence[Node] | None,
+    ) -> None:
         self._client = client
         self._discovery = discovery
         self._policies = policies
+        self._nodes = nodes
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.cluster = Cluster()
         self.notes: list[str] = []
+        self.configuration: Mapping[str, Any] | None = None
         self.now = datetime.now(UTC)
 
     @classmethod
@@ -129,12 +157,13 @@ class _Reader:
         nodes: Sequence[Node] | None,
     ) -> _Reader:
         """One that knows these namespaces, the default PriorityClass, and the nodes if given."""
-        reader = cls(client, discovery, policies)
+        reader = cls(client, discovery, policies, nodes)
         for name in dict.fromkeys(namespaces):
             reading = client.get(f"/api/v1/namespaces/{name}")
             if value := await reader._allowed(reading, "namespaces"):
                 reader.namespaces |= namespaces_among([answered("v1", "Namespace", value)])
         default = await reader._allowed(read_default_class(client), "priorityclasses")
+        reader.configuration = await read_configuration(client)
         reader.cluster = Cluster(default or "", node=nodes_of.by_name(nodes))
         return reader
 
@@ -145,6 +174,7 @@ class _Reader:
             self.cluster,
             labels_of(source.namespace, self.namespaces),
             self.now,
+            self.configuration,
         )
         if (source.kind, source.value["apiVersion"]) == ("Pod", "v1"):
             maker = await maker_of(self._client, self._discovery, source)
@@ -164,8 +194,10 @@ class _Reader:
             self.cluster,
             source.namespace,
             self.now,
+            nodes=self._nodes,
+            configuration=self.configuration,
         )
-        live = await pods_of(self._client, self._discovery, source)
+        live = await pods_of(self._client, self._discovery, source, self.notes)
         return LiveWorkload(
             source,
             templates,
@@ -173,9 +205,7 @@ class _Reader:
             [_judged(judge, pod, templates) for pod in live],
         )
 
-    async def unstamped(
-        self, found: Sequence[LivePod | LiveWorkload]
-    ) -> Mapping[tuple[str, str], Why]:
+    def unstamped(self, found: Sequence[LivePod | LiveWorkload]) -> Mapping[tuple[str, str], Why]:
         """Why pods have no stamp that should have one, by namespace and name."""
         pods = [
             pod
@@ -183,12 +213,9 @@ class _Reader:
             for pod in (each.pods if isinstance(each, LiveWorkload) else [each])
             if pod.unstamped
         ]
-        if not pods:
-            return {}
-        configuration = await read_configuration(self._client)
         return {
             (each.pod.namespace, each.pod.name): why(
-                each.pod, labels_of(each.pod.namespace, self.namespaces), configuration
+                each.pod, labels_of(each.pod.namespace, self.namespaces), self.configuration
             )
             for each in pods
         }

@@ -119,6 +119,9 @@ def of_replicas(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterat
         yield "no", focus.policy, "the pod is part of no run: no policy is asked about it"
         yield "cure", "", cure(replicas.template)
         return
+    if replicas.decision.result == "not-sent":
+        yield "no", focus.policy, replicas.decision.reason
+        return
     if not replicas.decision.allowed:
         yield "rejected", "", replicas.decision.reason
     found = [entry for entry in replicas.decision.trace if focus.entry(entry, policies)]

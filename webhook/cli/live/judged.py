@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from webhook.admission.advice import warnings
 from webhook.admission.arrival import Arrival
 from webhook.admission.engine import decide
-from webhook.cli.decisions import Replicas
+from webhook.cli.decisions import Replicas, as_sent
 from webhook.cli.explained import answers
 from webhook.cli.live import stamped
 from webhook.cli.live.fields import touched
@@ -82,12 +82,16 @@ class LivePod:
 
 
 class Judge(NamedTuple):
-    """What decides on live pods. `labels` are a namespace's."""
+    """What decides on live pods. `labels` are a namespace's.
+
+    `configuration` sends pods to the webhook; None if it is not known.
+    """
 
     policies: PolicySet
     cluster: Cluster
     labels: Mapping[str, str]
     now: datetime
+    configuration: Mapping[str, Any] | None = None
 
     def of(self, pod: Object, templates: Sequence[PodTemplate]) -> LivePod:
         """What becomes of the pod; `templates` are those of the object that made it, if known.
@@ -103,7 +107,9 @@ class Judge(NamedTuple):
 
     def _decided(self, author: Object) -> Replicas:
         arrival = Arrival(author.value, author.namespace, self.labels, now=self.now)
-        decision = decide(arrival, self.policies, self.cluster)
+        decision = as_sent(
+            decide(arrival, self.policies, self.cluster), arrival, self.configuration
+        )
         index = decision.identity.replica_index if decision.identity else None
         return Replicas(
             PodTemplate(author, ()),
@@ -168,11 +174,17 @@ def _difference(gap: Gap, stamp: Stamp | None, today: Replicas, policies: Policy
 
 def _why(gone: Sequence[str], field: str, today: Replicas, policies: PolicySet) -> Iterator[str]:
     """Why policies that gave a field would not give it now."""
+    if today.decision.result == "not-sent":
+        yield today.decision.reason
+        return
+    if gone and today.decision.identity is None:
+        yield "the pod belongs to no run any more: no policy is asked about it"
+        return
     known = {each.name: each for each in answers(today, policies)}
     for name in gone:
         answer = known.get(name)
         if answer is None:
-            yield f"{name} is not in force any more"
+            yield f"{name} is not among today's policies"
         elif answer.answer == "no":
             yield f"{name} does not match: {answer.why}"
         elif answer.answer == "audit":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
 from webhook.errors import ClusterError, FairleadError
-from webhook.workloads.find import KINDS
+from webhook.workloads.by_kind import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,9 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook import names
 from webhook.cli.live.finding import as_object
-from webhook.cli.live.kinds import NoSuchKind
 from webhook.errors import ClusterError
 from webhook.placement.schema.syntax import is_subdomain
 
@@ -18,16 +16,6 @@ if TYPE_CHECKING:
     from webhook.kube.client import Client
     from webhook.workloads.object import Object
 
-# What stands between an object and its pods, in this order.
-_BETWEEN: Final[Mapping[tuple[str, str], Sequence[str]]] = {
-    ("apps", "Deployment"): ("replicasets.apps",),
-    ("batch", "CronJob"): ("jobs.batch",),
-    ("jobset.x-k8s.io", "JobSet"): ("jobs.batch",),
-    ("trainer.kubeflow.org", "TrainJob"): ("jobsets.jobset.x-k8s.io", "jobs.batch"),
-    ("ray.io", "RayJob"): ("rayclusters.ray.io", "jobs.batch"),
-    ("ray.io", "RayService"): ("rayclusters.ray.io",),
-    (names.GROUP, names.RUN_KIND): ("deployments.apps", "replicasets.apps"),
-}
 _OVER: Final = ("Succeeded", "Failed")
 
 
@@ -66,32 +54,93 @@ def _is_named(owner: Mapping[str, Any]) -> bool:
     return all(map(is_subdomain, (group or "core", version, str(owner.get("name")))))
 
 
-async def pods_of(client: Client, discovery: Discovery, source: Object) -> list[Object]:
+async def pods_of(
+    client: Client, discovery: Discovery, source: Object, notes: list[str]
+) -> list[Object]:
     """The live pods that the object has made, itself or by others that it made; by name.
 
-    Pods that are over or being deleted are left out. Raises ClusterError.
+    Found from the pods upwards, by their owners and the owners of these, of whatever kind. Pods
+    that are over or being deleted are left out. What may not be listed is noted. Raises
+    ClusterError.
     """
-    group = str(source.value.get("apiVersion") or "").rpartition("/")[0]
-    uids = {source.metadata.get("uid")}
-    for word in _BETWEEN.get((group, source.kind), ()):
-        try:
-            served = await discovery.by_word(word)
-        except NoSuchKind:
-            continue
-        made = await client.list(served.path(source.namespace), lambda one: one["metadata"])
-        uids |= {each["uid"] for each in made.items if _is_of(each, uids)}
     served = await discovery.by_word("pods")
     found = await client.list(
         served.path(source.namespace),
-        lambda pod: as_object(served, pod) if _is_of(pod["metadata"], uids) else None,
+        lambda pod: as_object(served, pod) if controller_of(pod["metadata"]) else None,
     )
-    live = [pod for pod in found.items if pod is not None and not _is_over(pod)]
-    return sorted(live, key=lambda pod: pod.name)
+    pods = [pod for pod in found.items if pod is not None and not _is_over(pod)]
+    owners = [owner for pod in pods if (owner := controller_of(pod.metadata))]
+    above = await _owners_of(client, discovery, source, owners, notes)
+    uid = source.metadata.get("uid")
+    made = [
+        pod
+        for pod, owner in zip(pods, owners, strict=True)
+        if uid in _chain(str(owner.get("uid")), above)
+    ]
+    return sorted(made, key=lambda pod: pod.name)
 
 
-def _is_of(metadata: Mapping[str, Any], uids: set[Any]) -> bool:
-    owner = controller_of(metadata)
-    return owner is not None and owner.get("uid") in uids
+async def _owners_of(
+    client: Client,
+    discovery: Discovery,
+    source: Object,
+    owners: Sequence[Mapping[str, Any]],
+    notes: list[str],
+) -> dict[str, str]:
+    """From the uid of an owner to that of its own, up to the source; kind by kind."""
+    above: dict[str, str] = {}
+    looked: set[tuple[str, str]] = set()
+    while owners:
+        wanted = {str(each.get("uid")) for each in owners} - {source.metadata.get("uid")}
+        kinds = {
+            (str(each.get("apiVersion")), str(each.get("kind")))
+            for each in owners
+            if each.get("uid") in wanted and _is_named(each)
+        }
+        owners = []
+        for version, kind in sorted(kinds - looked):
+            listed = await _of_kind(client, discovery, version, kind, source, notes)
+            for metadata in listed:
+                owner = controller_of(metadata)
+                if owner is not None and metadata.get("uid") in wanted:
+                    above[str(metadata["uid"])] = str(owner.get("uid"))
+                    owners.append(owner)
+        looked |= kinds
+    return above
+
+
+async def _of_kind(
+    client: Client,
+    discovery: Discovery,
+    version: str,
+    kind: str,
+    source: Object,
+    notes: list[str],
+) -> Sequence[Mapping[str, Any]]:
+    """The metadata of all objects of a kind beside the source; none if they may not be listed."""
+    try:
+        served = await discovery.by_kind(version, kind)
+        if served is None or not served.namespaced:
+            return []
+        return (await client.list(served.path(source.namespace), lambda one: one["metadata"])).items
+    except ClusterError as error:
+        if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
+            raise
+        if error.status == HTTPStatus.FORBIDDEN:
+            notes.append(
+                f"you may not list {kind} objects in {source.namespace}: whether pods of theirs "
+                f"are of {source.title} is not known"
+            )
+        return []
+
+
+def _chain(uid: str, above: Mapping[str, str]) -> set[str]:
+    """An owner's uid, and those of all owners above it."""
+    found: set[str] = set()
+    while uid and uid not in found:
+        found.add(uid)
+        uid = above.get(uid, "")
+    return found
 
 
 def _is_over(pod: Object) -> bool:

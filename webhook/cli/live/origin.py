@@ -15,7 +15,7 @@ from webhook.placement import patch
 from webhook.placement import pod as pods
 from webhook.placement.fields import OF_PODS, STORED_NORMAL, says_nothing
 from webhook.workloads.object import Object
-from webhook.workloads.stored import normal
+from webhook.workloads.stored import has_edited_tolerations, normal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,6 +55,11 @@ def origin_of(
         return Origin(_bare(pod, own, own), _AS_IT_IS)
     stripped = without_credits(own, stamp.policies, policies)
     said, text = _text(own, templates)
+    edited = has_edited_tolerations(pod.value)
+    if edited and text is None:
+        said += "; its tolerations were changed since, which policies do not see"
+    elif edited:
+        stripped = stripped._replace(doubtful=stripped.doubtful | {"tolerations"})
     if text is not None:
         stripped = with_origin(stripped, text)
     return Origin(_bare(pod, own, stripped.placement), said, stripped.unsure)

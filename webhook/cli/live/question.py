@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,6 +53,7 @@ class Answers:
     """What was found. `nodes` is None unless they were asked for; `notes` say what is not known.
 
     `unstamped` tells of a pod of a run that has no stamp, by namespace and name, why that may be.
+    `configuration` sends pods to the webhook; None if it is not known.
     """
 
     policies: PolicySet
@@ -63,6 +64,7 @@ class Answers:
     found: Sequence[LivePod | LiveWorkload]
     unstamped: Mapping[tuple[str, str], Why]
     notes: Sequence[str]
+    configuration: Mapping[str, Any] | None = None
 
     @property
     def same(self) -> bool:

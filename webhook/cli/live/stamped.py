@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import orjson
-
 from webhook import names
+from webhook.admission import stamp
 from webhook.cli.harmless import harmless
 
 if TYPE_CHECKING:
@@ -40,14 +39,8 @@ def read(pod: Object) -> Stamp | None:
     Whoever may write pods may have written it: its texts are made harmless for a terminal.
     """
     annotations = pod.metadata.get("annotations")
-    text = annotations.get(names.PLACEMENT) if isinstance(annotations, dict) else None
-    if not isinstance(text, str):
-        return None
-    try:
-        found = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return None
-    if not isinstance(found, dict):
+    found = stamp.read(annotations.get(names.PLACEMENT) if isinstance(annotations, dict) else None)
+    if found is None:
         return None
     return Stamp(
         harmless(str(found.get("set") or "")),

@@ -9,6 +9,7 @@ from webhook import names
 from webhook.errors import ClusterError
 from webhook.installation.doctor.passed_by import selects
 from webhook.installation.kinds import CONFIGURATION, key_of
+from webhook.interception import EXCLUDED_NAMESPACES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from webhook.workloads.object import Object
 
 _AGAIN: Final = "delete it, for its controller to create it again: a placement cannot be added"
+_BY_HAND: Final = (
+    "delete it, and create it again, for nothing else does: a placement cannot be added"
+)
 
 
 class Why(NamedTuple):
@@ -50,6 +54,13 @@ async def read_configuration(client: Client) -> Mapping[str, Any] | None:
 
 def why(pod: Object, labels: Mapping[str, str], configuration: Mapping[str, Any] | None) -> Why:
     """The most likely reason, of a pod of a run. `labels` are its namespace's."""
+    found = _reason(pod, labels, configuration)
+    if any(each.get("controller") for each in pod.metadata.get("ownerReferences") or ()):
+        return found
+    return Why(found.reason, found.cure.replace(_AGAIN, _BY_HAND))
+
+
+def _reason(pod: Object, labels: Mapping[str, str], configuration: Mapping[str, Any] | None) -> Why:
     if configuration is None:
         return _UNKNOWN
     if not configuration:
@@ -59,23 +70,42 @@ def why(pod: Object, labels: Mapping[str, str], configuration: Mapping[str, Any]
     created = pod.metadata.get("creationTimestamp", "")
     if created < since:
         return Why(f"it was created before Fairlead was installed (at {since})")
+    own = pod.metadata.get("labels") or {}
+    found = unsent(own, pod.namespace, labels, configuration)
+    return _once(found.cure, found.reason) if found else _NOT_ANSWERED
+
+
+def unsent(
+    own: Mapping[str, str],
+    namespace: str,
+    labels: Mapping[str, str],
+    configuration: Mapping[str, Any] | None,
+) -> Why | None:
+    """Why a new pod with its `own` labels would not come to the webhook; None if it would.
+
+    `labels` are its namespace's. Without a configuration, by what every installation leaves out.
+    """
+    if not configuration:
+        if namespace not in EXCLUDED_NAMESPACES:
+            return None
+        said = f"no pod of the namespace {namespace} is sent to the webhook"
+        return Why(said, "create it in another namespace")
     entries = configuration.get("webhooks") or ()
     reaching = [each for each in entries if selects(each, "namespaceSelector", labels)]
     if not reaching:
-        return _once(
+        return Why(
+            f"no pod of the namespace {namespace} is sent to the webhook, by its labels",
             f"label it as the namespaceSelector of {names.WEBHOOK_CONFIGURATION} wants it",
-            f"no pod of the namespace {pod.namespace} is sent to the webhook, by its labels",
         )
-    own = pod.metadata.get("labels") or {}
     if not any(selects(each, "objectSelector", own) for each in reaching):
-        return _once(
-            "fairlead install --source NAME, where fairlead sources says which",
+        return Why(
             "pods with its labels are not sent to the webhook",
+            "fairlead install --source NAME, where fairlead sources says which",
         )
     until = (configuration["metadata"].get("annotations") or {}).get(names.DISABLED_UNTIL)
     if until:
-        return _once("fairlead enable", f"the webhook is disabled until {until}")
-    return _NOT_ANSWERED
+        return Why(f"the webhook is disabled until {until}", "fairlead enable")
+    return None
 
 
 def _once(first: str, reason: str) -> Why:

@@ -15,6 +15,8 @@ from webhook.cli.decisions import MAX_REPLICAS
 from webhook.cli.diff.gathered import Template as Maker
 from webhook.cli.diff.pods_in_cluster import kept, read_pods
 from webhook.cli.live import stamped
+from webhook.cli.live.served import NotServed, not_served
+from webhook.cli.live.unstamped import read_configuration, unsent
 from webhook.cli.offline import labels_of, policy_files
 from webhook.cli.policies import replicas
 from webhook.cli.policies.gathered import Gathered, LivePod, Template
@@ -74,6 +76,9 @@ async def gather(
     known, notes = said.served, [said.note] if said.note else []
     if said.note and (known := replicas.by_status(read.statuses.values())) is not None:
         notes = [f"what replicas serve is as the controller saw it last; {said.note}"]
+    if not paths and read.policies is not None and said.served is None:
+        # Where replicas answer, what they serve is told of each.
+        notes += await _elsewhere(client, read.policies, said)
     models = {
         each.model.name: each.model
         for each in read.documents.documents
@@ -97,6 +102,15 @@ async def gather(
         templates,
         notes,
     )
+
+
+async def _elsewhere(client: Client, policies: PolicySet, said: replicas.Said) -> list[str]:
+    """A note if the webhook goes by other policies, as far as its configuration tells."""
+    try:
+        await not_served(client, policies, (), said)
+    except NotServed as error:
+        return [error.note]
+    return []
 
 
 async def _cluster(client: Client) -> _Set:
@@ -158,7 +172,8 @@ async def _touched(
     client: Client, namespace: str, policies: PolicySet
 ) -> tuple[Sequence[LivePod], Sequence[Template], Sequence[str]]:
     labels = await read_labels(client, namespace)
-    toucher = Toucher(policies, labels, datetime.now(UTC))
+    configuration = await read_configuration(client)
+    toucher = Toucher(policies, labels, datetime.now(UTC), configuration)
     within = f"/namespaces/{namespace}" if namespace else ""
     listed = await client.list(
         f"/api/v1{within}/pods", lambda pod: _live(toucher, kept(pod, labels))
@@ -179,11 +194,19 @@ def _live(toucher: Toucher, pod: dict[str, Any] | None) -> LivePod | None:
 
 
 class Toucher:
-    """Asks the policies of one set; `namespaces` are labels by name."""
+    """Asks the policies of one set; `namespaces` are labels by name.
+
+    `configuration` sends pods to the webhook; None if it is not known.
+    """
 
     def __init__(
-        self, policies: PolicySet, namespaces: Mapping[str, Mapping[str, str]], now: datetime
+        self,
+        policies: PolicySet,
+        namespaces: Mapping[str, Mapping[str, str]],
+        now: datetime,
+        configuration: Mapping[str, Any] | None = None,
     ) -> None:
+        self._configuration = configuration
         self._policies = policies
         self._by_name = {policy.name: policy for policy in policies.policies}
         self._namespaces = namespaces
@@ -197,6 +220,9 @@ class Toucher:
         if seen is None:
             return LivePod(pod.namespace, pod.name, taken, frozenset(), {}) if taken else None
         subject, arrival = seen
+        if unsent_for := self._unsent(arrival):
+            failed = dict.fromkeys(taken, unsent_for)
+            return LivePod(pod.namespace, pod.name, taken, frozenset(), failed)
         matching, excepted = self._matching(subject, arrival)
         failed = {}
         for name in taken:
@@ -211,9 +237,16 @@ class Toucher:
         found: set[str] = set()
         for pod in _pods(maker):
             seen = self._seen(pod, maker.namespace)
-            if seen is not None:
+            if seen is not None and not self._unsent(seen[1]):
                 found |= self._matching(*seen)[0]
         return Template(maker.namespace, _title(maker), frozenset(found))
+
+    def _unsent(self, arrival: Arrival) -> str:
+        """Why such a pod would not come to the webhook; empty if it would."""
+        own = arrival.pod["metadata"].get("labels") or {}
+        labels = arrival.namespace_labels
+        found = unsent(own, arrival.namespace, labels, self._configuration)
+        return found.reason if found else ""
 
     def _matching(
         self, subject: Subject, arrival: Arrival

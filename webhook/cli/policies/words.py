@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.placement.schema.selectors import LabelSelector
-from webhook.policy.selectors import compile_selector
+from webhook.policy.conditions import describe_fields
 
 if TYPE_CHECKING:
     from webhook.policy.match_model import Match
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
 
 EVERYWHERE = "everywhere"
 _ALL = "every pod of every run"
+_LEADS = {"true": "who leads its run", "false": "who does not lead its run"}
 
 
 def for_whom(policy: PlacementPolicy) -> str:
@@ -32,17 +32,7 @@ def where(policy: PlacementPolicy) -> str:
 
 
 def _conditions(match: Match) -> list[str]:
-    found = []
-    for name, info in type(match).model_fields.items():
-        value = getattr(match, name)
-        if value is None:
-            continue
-        word = info.alias or name
-        if isinstance(value, LabelSelector):
-            conditions = compile_selector(value).conditions
-            found.append(f"{word} {', '.join(map(str, conditions)) or 'any'}")
-        elif isinstance(value, bool):
-            found.append("who leads its run" if value else "who does not lead its run")
-        else:
-            found.append(f"{word} {', '.join(map(str, value))}")
-    return found
+    return [
+        _LEADS[text] if field.form == "flag" else f"{field.written} {text}"
+        for field, text in describe_fields(match)
+    ]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from webhook.cli.yaml_out import yaml_text
+from webhook.convert.polyaxon import Converted, Wanted, convert
 from webhook.errors import UnreadableInput
-from webhook.run.polyaxon import Converted, Wanted, convert
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -149,8 +149,9 @@ def _judge(
 
     from webhook.admission.arrival import Cluster
     from webhook.cli.cluster_file import read_cluster_file
-    from webhook.cli.offline import labels_of, read_policies, unknown_namespaces
+    from webhook.cli.offline import labels_of, read_policies
     from webhook.cli.run.previewed import Judge
+    from webhook.cli.unknown_labels import unknown_labels
     from webhook.placement.nodes import by_name
 
     file = read_cluster_file(namespaces_file) if namespaces_file else None
@@ -159,8 +160,8 @@ def _judge(
         return None
     policy_set = read_policies(policies)
     known = file.namespaces if file else {}
-    used = [planned.plan.run.namespace for planned in plans]
-    noting.tell(unknown_namespaces(policy_set, used, known, "--namespaces"))
+    used = [(planned.plan.run.namespace, None) for planned in plans]
+    noting.tell(unknown_labels(policy_set, used, known, "--namespaces"))
     default = file.default_priority_class if file else None
     now = datetime.now(UTC)
     cluster = Cluster(default or "", node=by_name(nodes))

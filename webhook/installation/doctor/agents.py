@@ -9,19 +9,16 @@ from webhook.admission.arrival import Arrival, Cluster
 from webhook.admission.engine import merged_if_held, see
 from webhook.errors import InvalidDocuments, InvalidPod
 from webhook.installation.doctor.findings import Finding, warning
-from webhook.placement.nodes import admits, obstacle
+from webhook.placement.daemon import held_off
 from webhook.policy.load import load
 from webhook.policy.objects import load_objects
-from webhook.workloads.core_kinds import daemon_set
+from webhook.workloads.find import pod_templates
 from webhook.workloads.object import Object
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from webhook.installation.doctor.seen import Seen
-    from webhook.placement.nodes import Node
-    from webhook.placement.pod import PodPlacement
-    from webhook.placement.shapes import Toleration
     from webhook.policy.policy_set import PolicySet
 
     Json = Mapping[str, Any]
@@ -33,19 +30,6 @@ _DRIVERS: Final = {
     "/var/lib/cni": "network",
     "/var/lib/kubelet/plugins": "storage",
 }
-# What its controller lets its pods tolerate (package daemon/util, AddOrUpdateDaemonPodTolerations).
-_TOLERATED: Final[list[Toleration]] = [
-    {"key": f"node.kubernetes.io/{condition}", "operator": "Exists"}
-    for condition in (
-        "not-ready",
-        "unreachable",
-        "disk-pressure",
-        "memory-pressure",
-        "pid-pressure",
-        "unschedulable",
-        "network-unavailable",
-    )
-]
 _UNMARK: Final = f"kubectl label namespace {{}} {names.PLACE}-"
 
 
@@ -82,7 +66,7 @@ def _unmet(seen: Seen, found: Json, policies: PolicySet) -> Iterator[str]:
     """Why requirements would reject its pods, or else on how many of its nodes they do not hold."""
     namespace = found["metadata"]["namespace"]
     whole = {"apiVersion": "apps/v1", "kind": "DaemonSet", **found}
-    for template in daemon_set(Object("the cluster", whole)):
+    for template in pod_templates(Object("the cluster", whole)):
         labels = seen.namespaces[namespace]
         user = names.DAEMON_SET_CONTROLLER
         try:
@@ -91,18 +75,8 @@ def _unmet(seen: Seen, found: Json, policies: PolicySet) -> Iterator[str]:
             continue  # the API server makes none of it either
         merged = pod and merged_if_held(pod, policies, Cluster())
         if pod and merged:
-            yield from merged.rejections or _on_nodes(pod.own, merged.placement, seen.nodes)
-
-
-def _on_nodes(own: PodPlacement, held: PodPlacement, nodes: Sequence[Node]) -> Iterator[str]:
-    """On how many nodes its pods run that they would not run on if requirements held."""
-    own = own._replace(tolerations=[*own.tolerations, *_TOLERATED])
-    held = held._replace(tolerations=own.tolerations)
-    there = [node for node in nodes if admits(own, node)]
-    unmet = [(node, why) for node in there if (why := obstacle(held, node)) is not None]
-    if unmet:
-        node, why = unmet[0]
-        yield f"on {len(unmet)} of its {len(there)} nodes, such as {node.name} ({why})"
+            off = held_off(pod.own, merged.placement, seen.nodes)
+            yield from merged.rejections or ([str(off)] if off.nodes else [])
 
 
 def _driver(found: Json) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
+from webhook.admission import stamp
 from webhook.installation.doctor.seen import Unplaced
 from webhook.placement.label_values import holds
 
@@ -40,7 +41,7 @@ async def find_unplaced(
     *,
     everywhere: bool,
 ) -> list[Unplaced]:
-    """Pods that are not over, and have no stamp.
+    """Pods that are not over, and have no stamp that can be read.
 
     `namespaces` are labels by name; unless these are all there are, only they are looked into.
     Raises ClusterError.
@@ -61,7 +62,7 @@ async def find_unplaced(
         if everywhere and _marks(entry):
             paths = [_ALL_PODS]
         for path in paths:
-            pods = await client.list(path, _keep, query=query)
+            pods = await client.list(path, read_pod, query=query)
             found.update(
                 Unplaced(pod.namespace, pod.name, pod.created < since)
                 for pod in pods.items
@@ -99,7 +100,8 @@ def _marks(entry: Json) -> bool:
     return any(each["operator"] in ("In", "Exists") for each in wanted)
 
 
-def _keep(pod: Json) -> _Pod:
+def read_pod(pod: Json) -> _Pod:
+    """What of a live pod tells whether the webhook passed it by."""
     metadata = pod["metadata"]
     annotations = metadata.get("annotations") or {}
     over = (pod.get("status") or {}).get("phase") in _OVER
@@ -108,5 +110,5 @@ def _keep(pod: Json) -> _Pod:
         metadata["namespace"],
         metadata["name"],
         metadata.get("creationTimestamp", ""),
-        names.PLACEMENT not in annotations and not over and not mirror,
+        stamp.read(annotations.get(names.PLACEMENT)) is None and not over and not mirror,
     )

@@ -56,7 +56,7 @@ def unplaced(seen: Seen) -> Iterator[Finding]:
             f"{pods} older than the webhook configuration, without a stamp: "
             f"{first_few(sorted(older), _NAMED)}",
             "none, if they were there before Fairlead; if the configuration was gone for a time: "
-            "delete them, for their controllers to create them again",
+            "delete them: controllers create theirs again, others are to be applied again",
         )
     for pod in seen.unplaced:
         if not pod.older:
@@ -67,5 +67,6 @@ def unplaced(seen: Seen) -> Iterator[Finding]:
         yield warning(
             f"in {namespace} {pods} no stamp: {told}. No policy was applied to them: the "
             "webhook did not answer, was disabled, or they were labelled later",
-            "delete them, for their controllers to create them again; a placement cannot be added",
+            "delete them: controllers create theirs again, others are to be applied again; a "
+            "placement cannot be added",
         )

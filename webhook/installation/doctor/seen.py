@@ -165,9 +165,10 @@ class Seen:
     @property
     def beyond(self) -> Sequence[Read]:
         """What of the cluster's tells nothing of programs that run outside of it."""
-        if not self.elsewhere:
+        if self.in_cluster:
             return ()
-        return Read.METRICS, Read.ENDPOINTS, Read.SERVING, Read.POLICIES, Read.LEASE
+        of_webhook = (Read.ENDPOINTS, Read.SERVING, Read.POLICIES)
+        return (*of_webhook, Read.METRICS, Read.LEASE) if self.elsewhere else of_webhook
 
     @property
     def by_cert_manager(self) -> bool:

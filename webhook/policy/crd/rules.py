@@ -9,10 +9,10 @@ from webhook.crd.placement_rules import PLACEMENT
 from webhook.crd.rule import Rule, literal
 from webhook.placement.schema.placement import Defaults, Wishes
 from webhook.placement.schema.selectors import LabelSelector
+from webhook.policy.conditions import FIELDS
 from webhook.policy.crd.dear_rules import DEAR
 from webhook.policy.crd.forms import FORMS
 from webhook.policy.exception_model import ALL
-from webhook.policy.match_model import Match
 from webhook.policy.model import PARTS
 
 if TYPE_CHECKING:
@@ -79,10 +79,11 @@ def _selects(block: str, field: str) -> str:
 
 def _says_which(block: str) -> str:
     """Whether a block has a condition that some pod does not meet."""
-    selectors = ("namespaceSelector", "podSelector")
     conditions = [
-        _selects(block, field) if field in selectors else f"has({block}.{field})"
-        for field in Match.outer_names()
+        _selects(block, field.written)
+        if field.form == "labels"
+        else f"has({block}.{field.written})"
+        for field in FIELDS
     ]
     return " || ".join(conditions)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from webhook.placement.fold import fold
 from webhook.placement.tolerations import covers, normal
 from webhook.placement.wishes import CapacityWish, TolerationWish
+from webhook.policy.conditions import FIELDS
 from webhook.policy.findings import Kind, first_few
 from webhook.policy.match_model import Match
 from webhook.policy.together.reach import Reach, atoms
@@ -36,15 +37,6 @@ _MOST: Final = 20
 _STEPS_OF_A_FOLD: Final = 10
 # So few that each is asked for first.
 _FEW: Final = 8
-# What a word of a match is called: `every pod of role worker`.
-_WORDS: Final = {
-    "kinds": "kind",
-    "frameworks": "framework",
-    "roles": "role",
-    "namespaces": "namespace",
-    "resources": "resource",
-    "volumes": "volume type",
-}
 
 
 class _Pods(NamedTuple):
@@ -197,16 +189,15 @@ def _sets_of_pods(policies: Sequence[Policy]) -> Iterator[_Pods]:
     for policy in policies:
         spec = policy.model.spec
         match = spec.match or Match()
-        for field, word in _WORDS.items():
-            values = list(getattr(match, field) or ())
-            if field == "namespaces" and spec.rollout:
+        for field in FIELDS:
+            values = list(getattr(match, field.name) or ()) if field.noun else []
+            if field.name == "namespaces" and spec.rollout:
                 values += spec.rollout.namespaces
             for value in values:
-                if (field, value) not in seen:
-                    seen.add((field, value))
-                    yield _Pods(
-                        f"of {word} {value}", Reach(_EMPTY.model_copy(update={field: [value]}))
-                    )
+                if (field.name, value) not in seen:
+                    seen.add((field.name, value))
+                    one = Reach(_EMPTY.model_copy(update={field.name: [value]}))
+                    yield _Pods(f"of {field.noun} {value}", one)
         if match.coordinator is not None and ("coordinator", match.coordinator) not in seen:
             seen.add(("coordinator", match.coordinator))
             who = "that leads its run" if match.coordinator else "that does not lead its run"

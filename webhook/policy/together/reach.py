@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -15,10 +16,8 @@ from webhook import names
 from webhook.interception import EXCLUDED_NAMESPACES
 from webhook.placement import label_values
 from webhook.placement.nodes import written
-from webhook.policy.conditions import is_glob
+from webhook.policy.conditions import fields_of, given_fields, is_glob
 from webhook.policy.selectors import compile_selector
-from webhook.replicas import parse_index
-from webhook.run.rendezvous.table import FRAMEWORKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -27,18 +26,10 @@ if TYPE_CHECKING:
     from webhook.placement.shapes import Requirement
     from webhook.policy.match_model import Match
 
-# Of these a pod has one value, or none; with the label of ours that goes before any other word.
-_SINGLE: Final = {
-    "kinds": names.KIND,
-    "frameworks": names.FRAMEWORK,
-    "roles": names.ROLE,
-    "replica_indexes": names.REPLICA_INDEX,
-}
-# By name what documents write otherwise.
-_WRITTEN: Final = {"replica_indexes": "replicaIndexes"}
-# Of these it may have several, and one that is asked for is enough.
-_SEVERAL: Final = ("resources", "volumes")
-_KNOWN: Final = {"kinds": names.KINDS, "frameworks": tuple(FRAMEWORKS), "roles": names.ROLES}
+_NAMES: Final = fields_of("name")
+_LABELS: Final = fields_of("labels")
+_VALUE: Final = fields_of("value")
+_SETS: Final = fields_of("value", "values")
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 # Blocks of which each value is looked at by itself.
 _MOST_ATOMS: Final = 100
@@ -46,52 +37,80 @@ _MOST_ATOMS: Final = 100
 _MOST_PAIRS: Final = 500
 
 
+class _Names:
+    """Names and globs of which a pod's one is."""
+
+    __slots__ = ("all", "any", "globs", "literals")
+
+    def __init__(self, listed: frozenset[str]) -> None:
+        self.all = listed
+        self.globs = frozenset(each for each in listed if is_glob(each))
+        self.literals = listed - self.globs
+        self.any = any(set(each) == {"*"} for each in listed)
+
+    def cover(self, other: _Names) -> bool:
+        """Whether every name of the other's is one of these."""
+        others = other.all - self.all
+        return len(self.globs) * len(others) <= _MOST_PAIRS and all(
+            any(includes(wide, each) for wide in self.globs) for each in others
+        )
+
+    def apart(self, other: _Names) -> bool:
+        """Whether no name is of both."""
+        if not self.literals.isdisjoint(other.literals):
+            return False
+        held = len(self.globs) * len(other.all) + len(other.globs) * len(self.literals)
+        if held > _MOST_PAIRS:
+            return False
+        pairs = itertools.chain(
+            itertools.product(self.globs, other.all),
+            itertools.product(other.globs, self.literals),
+        )
+        return not any(overlap(one, two) for one, two in pairs)
+
+
 class Reach:
-    """One match or exclude block, made ready to be held against many others.
+    """One match or exclude block, made ready to be held against many others."""
 
-    spaces:   names and globs, of one of which a pod's namespace is; None: of any
-    literals: those without a glob
-    """
-
-    __slots__ = (
-        "_anywhere",
-        "_coordinator",
-        "_globs",
-        "_namespace_labels",
-        "_namespaces",
-        "_pod_labels",
-        "_sets",
-        "_wider",
-        "_words",
-        "literals",
-        "spaces",
-    )
+    __slots__ = ("_coordinator", "_labels", "_names", "_sets", "_within", "_words")
 
     def __init__(self, match: Match) -> None:
-        self._namespaces = frozenset(match.namespaces) if match.namespaces else None
-        self._wider = [each for each in self._namespaces or () if is_glob(each)]
-        # In any namespace that there can be.
-        self._anywhere = self._namespaces is None or any(
-            set(each) == {"*"} for each in self._namespaces
-        )
-        self._namespace_labels = _by_key(match.namespace_selector)
-        # Each namespace has the label of its name.
-        if all(e["operator"] == "Exists" for e in self._namespace_labels.get(_NAME_LABEL, ())):
-            self._namespace_labels.pop(_NAME_LABEL, None)
-        self._pod_labels = _by_key(match.pod_selector)
+        fields = {field.name: value for field, value in given_fields(match)}
         self._coordinator = match.coordinator
+        self._labels = {name: _by_key(fields.get(name)) for name in _LABELS}
+        # Each namespace has the label of its name.
+        spaces = self._labels["namespace_selector"]
+        if all(each["operator"] == "Exists" for each in spaces.get(_NAME_LABEL, ())):
+            spaces.pop(_NAME_LABEL, None)
         self._sets: Mapping[str, frozenset[object]] = {
-            name: frozenset(values)
-            for name in (*_SINGLE, *_SEVERAL)
-            if (values := getattr(match, name))
+            name: frozenset(fields[name]) for name in _SETS if name in fields
         }
         # What is said of a pod in other words, too: its labels, and that it leads.
-        self._words = {**self._sets, **dict(_told(self._sets, self._pod_labels))}
+        self._words = {**self._sets, **dict(_told(self._sets, self._labels["pod_selector"]))}
         if self._coordinator is False and "roles" in self._words:
             self._words["roles"] -= names.COORDINATOR_ROLES
-        self.spaces = _spaces(self._namespaces, self._namespace_labels)
-        self._globs = frozenset(each for each in self.spaces or () if is_glob(each))
-        self.literals = (self.spaces or frozenset()) - self._globs
+        self._names = {name: _Names(frozenset(fields[name])) for name in _NAMES if name in fields}
+        self._within = {**self._names, **self._narrow_namespaces()}
+
+    def _narrow_namespaces(self) -> dict[str, _Names]:
+        """The namespaces that are left by the label of their name, if a selector gives it."""
+        labels = self._labels["namespace_selector"].get(_NAME_LABEL, ())
+        named = [each["values"] for each in labels if each["operator"] == "In"]
+        if not named:
+            return {}
+        left = frozenset(named[0]).intersection(*named[1:])
+        listed = self._names.get("namespaces")
+        if listed and len(left) * len(listed.all) <= _MOST_PAIRS:
+            left = frozenset(
+                each for each in left if any(includes(wide, each) for wide in listed.all)
+            )
+        return {"namespaces": _Names(left)}
+
+    @property
+    def spaces(self) -> frozenset[str] | None:
+        """Names and globs, of one of which a pod's namespace is; None: of any."""
+        within = self._within.get("namespaces")
+        return within.all if within else None
 
     @property
     def _leads(self) -> bool | None:
@@ -107,30 +126,25 @@ class Reach:
         found = {*self._sets, *self._label_keys}
         if self._coordinator is not None:
             found.add("coordinator")
-        if not self._anywhere:
-            found.add("namespaces")
-        return frozenset(found)
+        return frozenset(found | {name for name, listed in self._names.items() if not listed.any})
 
     @property
     def told(self) -> frozenset[str]:
         """What the block tells of its pods, as `asked` has it."""
-        found = {*self._words, *self._label_keys}
+        found = {*self._words, *self._label_keys, *self._within}
         if self._leads is not None:
             found.add("coordinator")
-        if self.spaces is not None:
-            found.add("namespaces")
         return frozenset(found)
 
     @property
     def _label_keys(self) -> set[str]:
-        return {f"namespace/{key}" for key in self._namespace_labels} | {
-            f"pod/{key}" for key in self._pod_labels
-        }
+        return {f"{name}/{key}" for name, labels in self._labels.items() for key in labels}
 
     @property
     def starts(self) -> frozenset[str]:
         """What each name of a namespace that the block asks for begins with one of."""
-        return frozenset(map(literal, self._namespaces or ()))
+        spaces = self._names.get("namespaces")
+        return frozenset(map(literal, spaces.all)) if spaces else frozenset()
 
     def covers(self, other: Reach) -> bool:
         """Whether every pod that meets the other block meets this one."""
@@ -140,138 +154,86 @@ class Reach:
             has = other._words.get(name)
             if has is None or not has <= wanted:
                 return False
-        return (
-            self._covers_namespaces(other)
-            and _implied(self._namespace_labels, other._namespace_labels)
-            and _implied(self._pod_labels, other._pod_labels)
-        )
-
-    def _covers_namespaces(self, other: Reach) -> bool:
-        if self._anywhere:
-            return True
-        if self._namespaces is None or other.spaces is None:
-            return False
-        others = other.spaces - self._namespaces
-        return len(self._wider) * len(others) <= _MOST_PAIRS and all(
-            any(includes(wide, each) for wide in self._wider) for each in others
-        )
+        for name, listed in self._names.items():
+            within = other._within.get(name)
+            if not listed.any and (within is None or not listed.cover(within)):
+                return False
+        return all(_implied(self._labels[name], other._labels[name]) for name in _LABELS)
 
     def apart(self, other: Reach) -> bool:
         """Whether no pod meets both blocks."""
         if {self._leads, other._leads} == {True, False}:
             return True
-        for name in _SINGLE:
+        for name in _VALUE:
             one, two = self._words.get(name), other._words.get(name)
             if one is not None and two is not None and one.isdisjoint(two):
                 return True
-        return (
-            self._in_other_namespaces(other)
-            or _never_both(self._namespace_labels, other._namespace_labels)
-            or _never_both(self._pod_labels, other._pod_labels)
-        )
-
-    def _in_other_namespaces(self, other: Reach) -> bool:
-        if self.spaces is None or other.spaces is None:
-            return False
-        if not self.literals.isdisjoint(other.literals):
-            return False
-        if len(self._globs) * len(other.spaces) + len(other._globs) * len(self.spaces) > (
-            _MOST_PAIRS
-        ):
-            return False
-        pairs = itertools.chain(
-            itertools.product(self._globs, other.spaces),
-            itertools.product(other._globs, self.literals),
-        )
-        return not any(overlap(one, two) for one, two in pairs)
+        for name, within in self._within.items():
+            if name in other._within and within.apart(other._within[name]):
+                return True
+        return any(_never_both(self._labels[name], other._labels[name]) for name in _LABELS)
 
     def unmet(self) -> tuple[str, str] | None:
         """Why no pod meets the block, if it is certain: the field that rules all out, and why."""
-        for field, labels in (
-            ("namespaceSelector", self._namespace_labels),
-            ("podSelector", self._pod_labels),
-        ):
-            for group in labels.values():
+        for name, field in _LABELS.items():
+            for group in self._labels[name].values():
                 if not label_values.satisfiable(group):
-                    return field, f"no labels meet {' and '.join(map(written, group))}"
-        for field in _SINGLE:
-            if field in self._sets and not self._words[field]:
-                said = ", ".join(map(str, sorted(self._sets[field], key=str)))
-                if field == "roles" and self._coordinator is False:
+                    return field.written, f"no labels meet {' and '.join(map(written, group))}"
+        for name, field in _VALUE.items():
+            if name in self._sets and not self._words[name]:
+                said = ", ".join(map(str, sorted(self._sets[name], key=str)))
+                if name == "roles" and self._coordinator is False:
                     return "coordinator", f"pods of role {said} always lead their run"
-                name = _WRITTEN.get(field, field)
-                return "podSelector", f"{_SINGLE[field]} says otherwise than {name}: {said}"
-        return self._no_namespace()
+                return "podSelector", f"{field.label} says otherwise than {field.written}: {said}"
+        for name, within in self._within.items():
+            if why := self._explain_unmet_names(name, within):
+                return why
+        return None
 
-    def _no_namespace(self) -> tuple[str, str] | None:
-        if self.spaces is None:
-            return None
-        said = ", ".join(sorted(self._namespaces or ()))
-        if not self.spaces and self._namespaces:
+    def _explain_unmet_names(self, name: str, within: _Names) -> tuple[str, str] | None:
+        field = _NAMES[name]
+        said = ", ".join(sorted(self._names[name].all)) if name in self._names else ""
+        if not within.all and said:
             return "namespaceSelector", f"{_NAME_LABEL} names none of the namespaces {said}"
-        if not any(overlap(each, "*") for each in self.spaces):
-            return "namespaces", f"no namespace can have the name {said}"
-        if self.spaces <= {*EXCLUDED_NAMESPACES}:
-            return "namespaces", f"pods in {said or ', '.join(self.spaces)} never reach Fairlead"
+        if not any(_is_possible(each, field.longest) for each in within.all):
+            return field.written, f"no {field.noun} can have the name {said}"
+        if name == "namespaces" and within.all <= {*EXCLUDED_NAMESPACES}:
+            return "namespaces", f"pods in {said or ', '.join(within.all)} never reach Fairlead"
         return None
 
 
 def atoms(match: Match) -> Iterator[Match]:
     """Blocks of which each pod of the block meets one; the block itself if they are too many."""
-    fields = [name for name in (*_SINGLE, "namespaces") if len(getattr(match, name) or ()) > 1]
-    lists = [getattr(match, name) for name in fields]
-    if match.kinds is None:
-        # A pod always has a kind.
-        fields, lists = [*fields, "kinds"], [*lists, names.KINDS]
-    if match.coordinator is None:
-        fields, lists = [*fields, "coordinator"], [*lists, (True, False)]
-    count = 1
-    for each in lists:
-        count *= len(each)
+    lists: dict[str, Sequence[object]] = {}
+    for name, field in {**_VALUE, **_NAMES}.items():
+        values = getattr(match, name)
+        if values is None and field.always:
+            lists[name] = field.words
+        elif values is not None and len(values) > 1:
+            lists[name] = values
+    count = math.prod(map(len, lists.values())) * (2 if match.coordinator is None else 1)
     if count > _MOST_ATOMS:
         yield match
         return
-    for values in itertools.product(*lists):
-        one = {
-            name: value if name == "coordinator" else [value]
-            for name, value in zip(fields, values, strict=True)
-        }
-        yield match.model_copy(update=one)
+    leads = (True, False) if match.coordinator is None else (match.coordinator,)
+    for coordinator, *values in itertools.product(leads, *lists.values()):
+        one = {name: [value] for name, value in zip(lists, values, strict=True)}
+        yield match.model_copy(update={**one, "coordinator": coordinator})
 
 
 def _told(
     sets: Mapping[str, frozenset[object]], labels: Mapping[str, Sequence[Requirement]]
 ) -> Iterator[tuple[str, frozenset[object]]]:
     """By field what a selector of our own labels leaves of it, where it says that for certain."""
-    for field, label in _SINGLE.items():
+    for name, field in _VALUE.items():
         said = frozenset[object]()
-        for each in labels.get(label, ()):
+        for each in labels.get(field.label, ()):
             if each["operator"] == "In":
-                values = {_word(field, value) for value in each["values"]}
+                values = {field.parse_label(value) for value in each["values"]}
                 if None not in values:
                     said = said & values if said else frozenset(values)
         if said:
-            yield field, said & sets[field] if field in sets else said
-
-
-def _word(field: str, value: str) -> object:
-    """What a label of ours tells; None if its value counts as not said."""
-    if field == "replica_indexes":
-        return parse_index(value)
-    return value.lower() if value.lower() in _KNOWN[field] else None
-
-
-def _spaces(
-    namespaces: frozenset[str] | None, labels: Mapping[str, Sequence[Requirement]]
-) -> frozenset[str] | None:
-    """Names and globs that a pod's namespace is of, as namespaces and the label of its name say."""
-    named = [each["values"] for each in labels.get(_NAME_LABEL, ()) if each["operator"] == "In"]
-    if not named:
-        return namespaces
-    listed = frozenset(named[0]).intersection(*named[1:])
-    if namespaces is None:
-        return listed
-    return frozenset(each for each in listed if any(includes(wide, each) for wide in namespaces))
+            yield name, said & sets[name] if name in sets else said
 
 
 def includes(wide: str, narrow: str) -> bool:
@@ -306,6 +268,11 @@ def overlap(one: str, two: str) -> bool:
         return all(a == b or "?" in (a, b) for a, b in itertools.chain(heads, tails))
     wide, narrow = (one, two) if "*" in one else (two, one)
     return _meeting(wide).fullmatch(narrow) is not None
+
+
+def _is_possible(glob: str, longest: int) -> bool:
+    """Whether a name of at most so many characters can match it."""
+    return len(glob.replace("*", "")) <= longest and overlap(glob, "*")
 
 
 @functools.lru_cache(maxsize=8192)

@@ -37,8 +37,8 @@ class Recovering(Reported):
     refusals: int = Field(
         default=0, description="How many times in a row the kubelet has refused the pod."
     )
-    wait_milliseconds: int = Field(
-        default=0, description="How long they wait before they start again."
+    wait_milliseconds: int | None = Field(
+        default=None, description="How long they wait before they start again."
     )
     since: Time = Field(description="When they last went down.")
 

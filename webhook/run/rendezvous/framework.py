@@ -8,7 +8,7 @@ variables and files of its replicas, and its names in other systems. Tables else
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from pydantic import Field
 
@@ -78,25 +78,6 @@ class Roles:
     newer: Mapping[str, str] = field(default_factory=dict)
 
 
-class KubeflowJob(NamedTuple):
-    """The kind of Kubeflow's training operator that runs a framework.
-
-    replicas: the field of its spec with the replicas by type.
-    leaders: the types whose pods get the label job-role: master.
-    worker_zero: whether worker 0 gets it in a job without those types.
-    """
-
-    kind: str
-    replicas: str
-    leaders: tuple[str, ...] = ()
-    worker_zero: bool = False
-
-    @property
-    def operator(self) -> str:
-        """The value of the label operator-name on its pods."""
-        return f"{self.kind.lower()}-controller"
-
-
 @dataclass(frozen=True, slots=True)
 class PolyaxonRuntime:
     """One kind under `run` of a Polyaxon component.
@@ -132,7 +113,6 @@ class Framework:
     find_problems: the raw settings, of any type, and the number of all replicas -> what is wrong
         between the two, by paths below the spec.
     rules: the same in CEL, for the CustomResourceDefinition: expression, message, path.
-    kubeflow: its kind in Kubeflow's training operator.
     polyaxon: its kinds under `run` of a Polyaxon component, by name.
     """
 
@@ -146,7 +126,6 @@ class Framework:
     worker_zero_leads: bool = False
     find_problems: Callable[[object, int], Iterator[Problem]] | None = None
     rules: tuple[tuple[str, str, str], ...] = ()
-    kubeflow: KubeflowJob | None = None
     polyaxon: Mapping[str, PolyaxonRuntime] = field(default_factory=dict)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.run.rendezvous.framework import Framework, KubeflowJob, ReplicaEnv, Roles, port_field
+from webhook.run.rendezvous.framework import Framework, ReplicaEnv, Roles, port_field
 from webhook.strict import Strict
 
 if TYPE_CHECKING:
@@ -53,5 +53,4 @@ FRAMEWORK: Final = Framework(
     port=PORT,
     render_env=render_env,
     worker_zero_leads=True,
-    kubeflow=KubeflowJob("JAXJob", "jaxReplicaSpecs", worker_zero=True),
 )

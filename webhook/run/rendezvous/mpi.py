@@ -30,7 +30,6 @@ from webhook.run.rendezvous.framework import (
     SSH_AUTHORIZED_KEYS,
     SSH_PRIVATE_KEY,
     Framework,
-    KubeflowJob,
     PolyaxonRuntime,
     ReplicaEnv,
     Roles,
@@ -233,6 +232,5 @@ FRAMEWORK: Final = Framework(
     port=PORT,
     render_env=render_env,
     render_shared=render_shared,
-    kubeflow=KubeflowJob("MPIJob", "mpiReplicaSpecs"),
     polyaxon={"mpijob": PolyaxonRuntime("experiment", "mpi", same_names("launcher", "worker"))},
 )

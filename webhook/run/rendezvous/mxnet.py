@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.run.rendezvous.framework import (
     Framework,
-    KubeflowJob,
     PolyaxonRuntime,
     ReplicaEnv,
     Roles,
@@ -61,7 +60,6 @@ FRAMEWORK: Final = Framework(
     ),
     port=PORT,
     render_env=render_env,
-    kubeflow=KubeflowJob("MXJob", "mxReplicaSpecs", leaders=("server",)),
     polyaxon={
         "mxjob": PolyaxonRuntime("experiment", "mxnet", same_names("scheduler", "server", "worker"))
     },

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.run.rendezvous.framework import (
     Framework,
-    KubeflowJob,
     PolyaxonRuntime,
     ReplicaEnv,
     Roles,
@@ -67,6 +66,5 @@ FRAMEWORK: Final = Framework(
     ),
     port=PORT,
     render_env=render_env,
-    kubeflow=KubeflowJob("PaddleJob", "paddleReplicaSpecs", leaders=("master",)),
     polyaxon={"paddlejob": PolyaxonRuntime("experiment", "paddle", same_names("master", "worker"))},
 )

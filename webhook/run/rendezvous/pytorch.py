@@ -22,7 +22,6 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from webhook.errors import InvalidRun
 from webhook.run.rendezvous.framework import (
     Framework,
-    KubeflowJob,
     PolyaxonRuntime,
     ReplicaEnv,
     Roles,
@@ -185,9 +184,6 @@ FRAMEWORK: Final = Framework(
             "is more than all replicas together: lower it, or raise a count",
             ".pytorch.elastic.minReplicas",
         ),
-    ),
-    kubeflow=KubeflowJob(
-        "PyTorchJob", "pytorchReplicaSpecs", leaders=("master",), worker_zero=True
     ),
     polyaxon={
         "pytorchjob": PolyaxonRuntime("experiment", "pytorch", same_names("master", "worker"))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.run.gang import Gang
-    from webhook.run.rendezvous.framework import Framework, KubeflowJob, PolyaxonRuntime
+    from webhook.run.rendezvous.framework import Framework, PolyaxonRuntime
 
 # In the order in which documentation, schemas and messages list them.
 FRAMEWORKS: Final[Mapping[str, Framework]] = {
@@ -50,10 +50,6 @@ ROLES: Final[Mapping[str | None, Roles]] = {
 WORKER_ZERO_LEADS: Final = frozenset(
     name for name, framework in FRAMEWORKS.items() if framework.worker_zero_leads
 )
-# By the framework's name.
-KUBEFLOW_JOBS: Final[Mapping[str, KubeflowJob]] = {
-    name: framework.kubeflow for name, framework in FRAMEWORKS.items() if framework.kubeflow
-}
 # By the name of the kind under `run`.
 POLYAXON_RUNTIMES: Final[Mapping[str, PolyaxonRuntime]] = {
     kind: runtime

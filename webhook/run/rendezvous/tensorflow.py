@@ -26,7 +26,6 @@ from webhook.errors import InvalidRun
 from webhook.run.rendezvous.framework import (
     MAX_VARIABLE,
     Framework,
-    KubeflowJob,
     PolyaxonRuntime,
     ReplicaEnv,
     Roles,
@@ -140,7 +139,6 @@ FRAMEWORK: Final = Framework(
     port=PORT,
     render_env=render_env,
     render_shared=render_shared,
-    kubeflow=KubeflowJob("TFJob", "tfReplicaSpecs", leaders=("chief", "master"), worker_zero=True),
     polyaxon={
         "tfjob": PolyaxonRuntime(
             "experiment", "tensorflow", same_names("chief", "worker", "ps", "evaluator")

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Final
 from webhook.run.rendezvous.framework import (
     MAX_VARIABLE,
     Framework,
-    KubeflowJob,
     PolyaxonRuntime,
     ReplicaEnv,
     Roles,
@@ -84,6 +83,5 @@ FRAMEWORK: Final = Framework(
     ),
     port=PORT,
     render_env=render_env,
-    kubeflow=KubeflowJob("XGBoostJob", "xgbReplicaSpecs", leaders=("master",)),
     polyaxon={"xgbjob": PolyaxonRuntime("experiment", "xgboost", same_names("master", "worker"))},
 )

@@ -1,0 +1,65 @@
+"""Golden cases: what becomes of Polyaxonfiles, one file a case.
+
+A file gives `rule`, the sentence that it shows; `files` by name, each as text; perhaps `image`,
+`name` and `params`, as the command's options; `findings`, all errors and warnings as they are
+printed; and `run`, the whole Run, unless there are errors.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from webhook.cli.yaml_out import yaml_text
+from webhook.convert.polyaxon import Converted, Wanted, convert
+from webhook.run.plan import plan
+
+Json = dict[str, Any]
+CASES = sorted((Path(__file__).parents[2] / "golden" / "polyaxon").glob("*.yaml"))
+
+
+def read(path: Path) -> Json:
+    """A case, with none of its parts misspelt."""
+    case: Json = yaml.safe_load(path.read_text())
+    assert set(case) <= {"rule", "files", "image", "name", "params", "findings", "run"}
+    assert case["rule"].endswith(".")
+    return case
+
+
+def outcome(case: Json, *, backwards: bool = False) -> Converted:
+    """What becomes of the case's files, in either order."""
+    files = {name: text.encode() for name, text in case["files"].items()}
+    if backwards:
+        files = dict(reversed(files.items()))
+    wanted = Wanted(case.get("name", ""), case.get("image", ""), case.get("params", {}))
+    return convert(files, wanted)
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_a_golden_polyaxonfile_comes_out_as_written(path: Path) -> None:
+    """Findings and Run; pods can be made of it, and its YAML reads back as it is."""
+    case = read(path)
+    result = outcome(case)
+    assert [str(finding) for finding in result.findings] == case.get("findings", [])
+    assert result.document == case.get("run")
+    assert (result.run is None) == bool(result.errors)
+    if result.run is not None and result.document is not None:
+        assert yaml.safe_load(yaml_text(result.document)) == result.document
+        assert plan(result.run).run == result.run
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_the_order_of_files_does_not_matter_for_what_can_be_converted(path: Path) -> None:
+    """An operation may come before its component or after it."""
+    case = read(path)
+    if "run" in case:
+        assert outcome(case, backwards=True) == outcome(case)
+
+
+def test_every_golden_polyaxonfile_has_a_rule_of_its_own() -> None:
+    """Two files that show the same are one too many."""
+    rules = [read(path)["rule"] for path in CASES]
+    assert len(set(rules)) == len(rules) >= 25

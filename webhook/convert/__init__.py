@@ -1,0 +1,1 @@
+"""Runs out of the documents of other systems."""

@@ -1,0 +1,186 @@
+"""A draft as a Run: everything that its model and its plan say against it, at its place."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import ValidationError
+
+from webhook import names
+from webhook.convert.polyaxon.draft import given, items, settled, source, within
+from webhook.convert.polyaxon.item import Item
+from webhook.errors import InvalidRun
+from webhook.placement.schema.syntax import MAX_NAME
+from webhook.policy.findings import path_text
+from webhook.policy.messages import sentence
+from webhook.policy.scalars import Disputed
+from webhook.run.model import Run, RunSpec
+from webhook.run.plan import plan
+from webhook.run.template_faults import faults, written_faults
+from webhook.strict import UNKNOWN_FIELD
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pydantic_core import ErrorDetails
+
+    from webhook.convert.polyaxon.draft import Draft
+    from webhook.convert.polyaxon.made import Made
+    from webhook.convert.polyaxon.notes import Notes
+    from webhook.pod_schema.fields import Fault
+    from webhook.policy.findings import Path
+
+# What pydantic puts at the end of a path if it is the key of a mapping that is wrong.
+_KEY: Final = "[key]"
+_RENAMED: Final = "is no name of Kubernetes'; the Run is called {name}: --name gives it another"
+_REPLICAS: Final = ("spec", "replicas")
+# How a template of Polyaxon's begins.
+_LEFT_AS_IT_IS: Final = "{{"
+_STEP: Final = re.compile(r"\.?([A-Za-z_]\w*)|\[([^\]]*)\]")
+# Annotations of the Run that tools show: k8s.io/docs/reference/labels-annotations-taints.
+_DESCRIPTION: Final = "kubernetes.io/description"
+_FOREIGN: Final = re.compile(r"[^a-z0-9]+")
+_LETTER: Final = re.compile(r"[a-z]")
+_FALLBACK: Final = "run"
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """The Run as JSON, in the order of its model, and the model."""
+
+    document: Mapping[str, Any]
+    run: Run
+
+
+def complete(made: Made, document: Item, name: str, notes: Notes) -> Complete | None:
+    """The Run, or None if there are errors, which are noted; `name` is the person's, or ""."""
+    draft: dict[str, Draft] = {
+        "apiVersion": names.API_VERSION,
+        "kind": names.RUN_KIND,
+        "metadata": _metadata(made, document, name, notes),
+        "spec": {key: made.spec[key] for key in RunSpec.outer_names() if key in made.spec},
+    }
+    for item in items(draft):
+        if isinstance(item.value, Disputed):
+            meaning = item.value.meaning
+            notes.error(item, f"{item.text} can be read as {meaning}; quote it: {item.text!r}")
+    if notes.errors:
+        return None
+    settled_document = settled(draft)
+    refused = _Refused(draft, made, document, notes)
+    try:
+        run = Run.model_validate(settled_document, by_alias=True, by_name=False)
+    except ValidationError as error:
+        for line in error.errors(include_url=False):
+            refused.line(line)
+        return None
+    try:
+        found = faults(plan(run))
+    except InvalidRun as error:
+        for problem in error.problems:
+            refused.problem(problem)
+        told = {finding.path for finding in notes.errors}
+        found = [each for each in written_faults(run) if refused.where(each.path) not in told]
+    for fault in found:
+        refused.fault(fault)
+    return None if notes.errors else Complete(settled_document, run)
+
+
+def _metadata(made: Made, document: Item, name: str, notes: Notes) -> dict[str, Draft]:
+    if not name:
+        own = made.name.written if made.name is not None else ""
+        name = run_name(own or file_name(document.origin.file), _longest_suffix(made.spec))
+        if made.name is not None and name != own:
+            notes.warning(made.name, _RENAMED.format(name=name), key=False)
+    annotations = given(**{_DESCRIPTION: made.description})
+    return given(name=name, namespace=made.namespace, annotations=annotations)
+
+
+def _longest_suffix(spec: dict[str, Draft]) -> int:
+    """How long `-<role>-<index>` can be."""
+    longest = len("-master-0")
+    replicas = spec.get("replicas")
+    for role, replica in replicas.items() if isinstance(replicas, dict) else ():
+        count = replica.get("count") if isinstance(replica, dict) else None
+        number = settled(count) if isinstance(count, Item) else count
+        last = number - 1 if isinstance(number, int) and number > 0 else 0
+        longest = max(longest, len(f"-{role}-{last}"))
+    return longest
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """Says what the Run's model or its plan refuses, where the Polyaxonfile has it."""
+
+    draft: Draft
+    made: Made
+    document: Item
+    notes: Notes
+
+    def line(self, line: ErrorDetails) -> None:
+        """One error of the model."""
+        path: Path = line["loc"]
+        at_key = line["type"] == UNKNOWN_FIELD
+        if path[-1:] == (_KEY,):
+            path, at_key = path[:-1], True
+        found = source(self.draft, path)
+        written = found[0].text if found is not None and not found[1] and not at_key else ""
+        self.say(path, sentence(line, written or None), key=at_key)
+
+    def problem(self, problem: str) -> None:
+        """One line of the plan's, such as `spec.template.spec.volumes[0]: …`."""
+        text, colon, message = problem.partition(": ")
+        if not colon or " " in text:
+            self.say((), problem)
+            return
+        steps = _STEP.findall(text)
+        self.say(
+            tuple(int(inner) if inner.isdecimal() else name or inner for name, inner in steps),
+            message,
+        )
+
+    def where(self, path: Path) -> str:
+        """The path in the file that a path of the Run comes from; empty if there is none."""
+        found = source(self.draft, path)
+        return path_text((*found[0].origin.path, *found[1])) if found else ""
+
+    def fault(self, fault: Fault) -> None:
+        """What the pod schema says; nothing about a template of Polyaxon's that was left there."""
+        found = source(self.draft, fault.path)
+        if found is not None and _LEFT_AS_IT_IS in found[0].written:
+            return
+        if fault.severity == "error":
+            self.say(fault.path, fault.message, key=fault.at_key)
+        elif found is not None:
+            self.notes.warning(found[0], fault.message)
+
+    def say(self, path: Path, message: str, *, key: bool = False) -> None:
+        """An error at the item that the path of the Run comes from, or at what is nearest to it."""
+        found = source(self.draft, path)
+        if found is not None:
+            item, left = found
+            self.notes.error(item, message, below=left, key=key and not left)
+        elif path[:2] == _REPLICAS and len(path) <= len(_REPLICAS) + 1 and self.made.replicas:
+            self.notes.error(self.made.replicas, message)
+        else:
+            near = within(self.draft, path) or self.made.replicas or self.document
+            self.notes.error(near, f"in the Run, {path_text(path)}: {message}")
+
+
+def run_name(text: str, longest_suffix: int) -> str:
+    """A DNS label that begins with a letter, and leaves room for `-worker-6`.
+
+    Of `organisation/name:tag` only the name counts.
+    """
+    own = text.rpartition("/")[2].partition(":")[0]
+    label = _FOREIGN.sub("-", own.lower()).strip("-")
+    if not _LETTER.match(label):
+        label = f"{_FALLBACK}-{label}".strip("-")
+    return label[: MAX_NAME - longest_suffix].rstrip("-")
+
+
+def file_name(path: str) -> str:
+    """What a file is called, without its folder and its suffix."""
+    return path.replace("\\", "/").rpartition("/")[2].partition(".")[0]

@@ -1,0 +1,257 @@
+"""Runtimes of many pods: a role of the Run for each kind of replica."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook.convert.polyaxon.components import ray
+from webhook.convert.polyaxon.components.pod import Pod, pod
+from webhook.convert.polyaxon.draft import given, settled
+from webhook.convert.polyaxon.section import Section
+from webhook.convert.polyaxon.values import want_mapping, want_text, want_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.convert.polyaxon.components.pod import Given
+    from webhook.convert.polyaxon.draft import Draft
+    from webhook.convert.polyaxon.item import Item
+    from webhook.convert.polyaxon.notes import Notes
+    from webhook.run.rendezvous.framework import PolyaxonRuntime
+
+_GANG: Final = (
+    "Fairlead does not schedule pods as a gang; a scheduler that does is named under "
+    "environment.schedulerName"
+)
+_SCALING: Final = "Fairlead does not scale a run; replicas says how many there are"
+_LEFT_OUT: Final = {
+    "scheduling_policy": _GANG,
+    "success_policy": "a Run ends with its chief, or with all workers if it has none",
+    "enable_dynamic_worker": _SCALING,
+    "min_replicas": _SCALING,
+    "max_replicas": _SCALING,
+    "enable_in_tree_autoscaling": _SCALING,
+    "autoscaler_options": _SCALING,
+    "metadata": "KubeRay's submission has it; here there is none",
+    "ray_version": "the image has the version that it has",
+}
+_NO_PROGRAM: Final = (
+    "nothing is submitted here, so nothing has it; the image is the environment: build one with "
+    "all that is needed"
+)
+_TUNER: Final = "Fairlead tunes nothing; a run of MXNet has a scheduler, servers and workers"
+_REFUSED: Final = dict.fromkeys(("tuner", "tuner_tracker", "tuner_server"), _TUNER)
+# Ray's and Dask's operators run the program once.
+_NOT_AGAIN: Final = "Never"
+_ALWAYS: Final = "a replica that has ended well is not started again; it is OnFailure here"
+_GROUPS: Final = (
+    "a Run has one role worker; make the groups one, or write a Run for each: there are {names}"
+)
+_MOST: Final = "the most replicas are those of all roles together"
+_RENDEZVOUS: Final = "replicas meet by c10d at the master; Fairlead tells them where"
+_OPTIONS_LEFT_OUT: Final = {
+    "max_replicas": _MOST,
+    "rdvz_backend": _RENDEZVOUS,
+    "rdvz_port": _RENDEZVOUS,
+    "rdvz_host": _RENDEZVOUS,
+    "rdvz_id": _RENDEZVOUS,
+    "rdvz_conf": _RENDEZVOUS,
+    "standalone": _RENDEZVOUS,
+    "metrics": "Fairlead does not scale a run",
+    "Metrics": "Fairlead does not scale a run",
+}
+# torchrun says words as well as numbers here.
+_WORDS: Final = ("auto", "gpu", "cpu")
+
+
+@dataclass
+class _Role:
+    """One role: its pod, how many there are, and what becomes of one that fails."""
+
+    pod: Pod
+    count: Item | None = None
+    restart_policy: Item | None = None
+
+    def replica(self, rest: dict[str, Draft]) -> dict[str, Draft]:
+        """As a Run has it; `rest` is what its pods' spec has beside the run's template."""
+        return given(
+            count=self.count,
+            resources=self.pod.resources,
+            environment=self.pod.environment.placement,
+            template={"spec": rest} if rest else {},
+            restartPolicy=self.restart_policy,
+        )
+
+
+def distributed(section: Section, runtime: PolyaxonRuntime, shared: Given) -> dict[str, Draft]:
+    """The spec's part of a distributed runtime. The section is not closed."""
+    notes = section.notes
+    section.leave(_LEFT_OUT)
+    section.refuse(_REFUSED)
+    section.ignore("mode")
+    own = options(section, runtime)
+    roles = _roles(section, runtime, shared)
+    if not roles:
+        fields = ", ".join(runtime.fields)
+        notes.error(section.item, f"has no replicas; they stand under {fields}")
+        return {}
+    parts = split({name: role.pod.spec(with_resources=False) for name, role in roles.items()})
+    template: Draft = {"spec": parts.base} if parts.base else {}
+    return {
+        "framework": runtime.framework,
+        "template": template,
+        "replicas": {name: role.replica(parts.rest[name]) for name, role in roles.items()},
+        **given(**{runtime.framework: own}),
+    }
+
+
+def _roles(section: Section, runtime: PolyaxonRuntime, shared: Given) -> dict[str, _Role]:
+    notes = section.notes
+    roles: dict[str, _Role] = {}
+    for name, field in runtime.roles.items():
+        item = section.given(field)
+        role = None if item is None else _role(item, name, runtime, shared, notes)
+        if role is not None:
+            roles[name] = role
+    groups = section.given(runtime.groups) if runtime.groups else None
+    if groups is not None and len(want_mapping(groups, notes)) > 1:
+        names = ", ".join(groups.entries)
+        notes.error(groups, _GROUPS.format(names=names), key=True)
+    elif groups is not None and groups.entries:
+        (item,) = groups.entries.values()
+        if (role := _role(item, "worker", runtime, shared, notes)) is not None:
+            roles["worker"] = role
+    entrypoint = section.given("entrypoint") if runtime.framework == "ray" else None
+    text = want_text(entrypoint, notes) if entrypoint is not None else None
+    if text is None:
+        section.leave({"runtime_env": _NO_PROGRAM})
+    elif entrypoint is not None and ray.HEAD in roles and roles[ray.HEAD].pod.main:
+        head = roles[ray.HEAD].pod
+        submitter = ray.driver(head.main, text, section.given("runtime_env"), notes)
+        pod_of = Pod(submitter, head.around, [], environment=head.environment)
+        roles[ray.DRIVER] = _Role(pod_of, restart_policy=entrypoint.saying(_NOT_AGAIN))
+    return roles
+
+
+def _role(
+    item: Item, name: str, runtime: PolyaxonRuntime, shared: Given, notes: Notes
+) -> _Role | None:
+    """The replicas of one role; None if there are to be none of them."""
+    section = Section(item, notes, camel=True)
+    made = pod(section, shared)
+    count_of = section.given("replicas")
+    count = want_whole(count_of, notes) if count_of is not None else 1
+    if runtime.framework == "ray":
+        params = section.given("ray_start_params")
+        if made.main:
+            ray.start(name, made.main, params, notes)
+        section.leave({"min_replicas": _SCALING, "max_replicas": _SCALING})
+    section.close()
+    policy = made.environment.restart_policy
+    if policy is not None and policy.written == "Always":
+        notes.warning(policy, _ALWAYS, key=False)
+        policy = policy.saying("OnFailure")
+    if policy is None and name == ray.DRIVER:
+        policy = item.saying(_NOT_AGAIN)
+    if count == 0:
+        return None
+    numbered = None if count_of is None or count is None else count_of.holding(count)
+    return _Role(made, numbered, policy)
+
+
+class Split(NamedTuple):
+    """base: of all. rest: what each has beside it; laid over base they give the pod's spec again.
+
+    Containers go by their names, as in a strategic merge.
+    """
+
+    base: dict[str, Draft]
+    rest: dict[str, dict[str, Draft]]
+
+
+def split(specs: Mapping[str, dict[str, Draft]]) -> Split:
+    """The specs of pods by role, each with its containers."""
+    names = {role: _names(spec) for role, spec in specs.items()}
+    if len(set(names.values())) > 1:
+        return Split({}, dict(specs))
+    base, rest = _split(specs)
+    parts = {role: list(_containers(spec)) for role, spec in specs.items()}
+    base_containers: list[Draft] = []
+    rest_containers: dict[str, list[Draft]] = {role: [] for role in specs}
+    for position, name in enumerate(next(iter(names.values()))):
+        same, other = _split({role: found[position] for role, found in parts.items()})
+        base_containers.append({"name": name, **same})
+        for role, fields in other.items():
+            if fields:
+                rest_containers[role].append({"name": name, **fields})
+    base = {"containers": base_containers, **base}
+    for role, containers in rest_containers.items():
+        if containers:
+            rest[role] = {"containers": containers, **rest[role]}
+    return Split(base, rest)
+
+
+def _split(
+    maps: Mapping[str, Mapping[str, Draft]],
+) -> tuple[dict[str, Draft], dict[str, dict[str, Draft]]]:
+    """The fields that all have alike, and those that each has beside."""
+    first = next(iter(maps.values()))
+    alike = {
+        key: value
+        for key, value in first.items()
+        if key not in ("containers", "name") and _same(key, list(maps.values()))
+    }
+    rest = {
+        role: {k: v for k, v in each.items() if k not in alike and k not in ("containers", "name")}
+        for role, each in maps.items()
+    }
+    return alike, rest
+
+
+def _same(key: str, maps: Sequence[Mapping[str, Draft]]) -> bool:
+    if any(key not in each for each in maps):
+        return False
+    values = [settled(each[key]) for each in maps]
+    return all(value == values[0] for value in values)
+
+
+def _names(spec: Mapping[str, Draft]) -> tuple[Any, ...]:
+    return tuple(settled(container.get("name")) for container in _containers(spec))
+
+
+def _containers(spec: Mapping[str, Draft]) -> list[Mapping[str, Draft]]:
+    found = spec.get("containers")
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def options(section: Section, runtime: PolyaxonRuntime) -> dict[str, Draft]:
+    """Fields of the Run's `pytorch` or `mpi`; other frameworks' runtimes have none."""
+    if runtime.framework == "mpi":
+        return given(slotsPerWorker=_whole(section.given("slots_per_worker"), section.notes, 1))
+    if runtime.framework != "pytorch":
+        return {}
+    processes = section.given("n_proc_per_node")
+    policy = section.given("elastic_policy")
+    elastic: dict[str, Draft] = {}
+    if policy is not None:
+        own = Section(policy, section.notes, camel=True)
+        elastic = given(
+            minReplicas=_whole(own.given("min_replicas"), section.notes, 1) or policy.holding(1),
+            maxRestarts=_whole(own.given("max_restarts"), section.notes, 0),
+        )
+        processes = processes or own.given("n_proc_per_node")
+        own.leave(_OPTIONS_LEFT_OUT)
+        own.close()
+    return given(nprocPerNode=_processes(processes, section.notes), elastic=elastic)
+
+
+def _processes(item: Item | None, notes: Notes) -> Item | None:
+    if item is not None and item.written in _WORDS:
+        return item.saying(item.written)
+    return _whole(item, notes, 1)
+
+
+def _whole(item: Item | None, notes: Notes, least: int) -> Item | None:
+    number = None if item is None else want_whole(item, notes, least=least)
+    return None if item is None or number is None else item.holding(number)

@@ -1,0 +1,220 @@
+"""Polyaxonfiles to a Run, with everything that is wrong with them or has no meaning here."""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.convert.polyaxon.asked import Wanted
+from webhook.convert.polyaxon.complete import complete
+from webhook.convert.polyaxon.components.compose import composed
+from webhook.convert.polyaxon.components.document import made as of_component
+from webhook.convert.polyaxon.item import Item, Origin, read
+from webhook.convert.polyaxon.notes import Notes
+from webhook.convert.polyaxon.old_schema.document import KINDS, REFUSED
+from webhook.convert.polyaxon.old_schema.document import made as of_old_schema
+from webhook.policy import nodes
+from webhook.policy.composer import Unreadable
+from webhook.policy.scalars import plain
+from webhook.policy.yaml_text import character_place, trees
+from webhook.strict import guess, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.policy.composer import Fault
+    from webhook.policy.findings import Finding, Path
+    from webhook.policy.yaml_text import Tree
+    from webhook.run.model import Run
+
+_SEVERAL: Final = "is one {what} more; a Run is made of one, and {first} is one already"
+_MIXED: Final = "is of the old schema, and {first} is a component or an operation; give one alone"
+_NOTHING: Final = "there is no Polyaxonfile in it"
+_COMMAND_LINE: Final = "--param"
+# Nobody writes more by hand.
+MAX_BYTES: Final = 2**20
+OPERATION: Final = "operation"
+COMPONENT: Final = "component"
+# Fields that tell an operation that does not say its kind.
+_OF_OPERATIONS: Final = ("component", "hubRef", "pathRef", "urlRef", "dagRef", "runPatch")
+_OPERATIONS: Final = "operations"
+_SEVERAL_OPERATIONS: Final = (
+    "holds several operations, and a Run is made of one; give each a file of its own, of kind "
+    "operation"
+)
+_VERSION: Final = "want 1, the version of the old schema; a component or an operation has 1.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """document: the Run as JSON, in the order of its model; None where there are errors.
+
+    findings: errors and warnings, in order of file and place.
+    """
+
+    document: Mapping[str, Any] | None
+    run: Run | None
+    findings: tuple[Finding, ...]
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings that are errors."""
+        return tuple(each for each in self.findings if each.severity == "error")
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """The findings that are warnings."""
+        return tuple(each for each in self.findings if each.severity == "warning")
+
+
+def convert(files: Mapping[str, bytes], wanted: Wanted | None = None) -> Converted:
+    """The Run that the files describe: one of the old schema, a component, or an operation.
+
+    An operation's component may stand in it, or in another document. Never raises, whatever is in
+    the files. The order of the files does not matter.
+    """
+    wanted = wanted or Wanted()
+    notes = Notes()
+    overrides = {name: _given(name, text) for name, text in wanted.params.items()}
+    found = documents(files, notes)
+    document = None if found.broken else _chosen(found, files, notes)
+    done = None
+    if document is not None:
+        of = of_old_schema if found.old else of_component
+        made = of(document, wanted, overrides, notes)
+        if not notes.errors:
+            done = complete(made, document, wanted.name, notes)
+    if done is None:
+        return Converted(None, None, notes.in_order)
+    return Converted(done.document, done.run, notes.in_order)
+
+
+def _given(name: str, text: str) -> Item:
+    """A param of the command line, read as YAML would."""
+    return Item(plain(text), Origin(_COMMAND_LINE, (1, 1), (1, 1), (name,)), text)
+
+
+def _chosen(found: Documents, files: Mapping[str, bytes], notes: Notes) -> Item | None:
+    """The one document to convert, composed if it has to be; None, and errors, if it is not."""
+    for what, several in (
+        ("document of the old schema", found.old),
+        ("operation", found.operations),
+        ("component", found.components),
+    ):
+        for item in several[1:]:
+            first = _where(several[0])
+            notes.error(item, _SEVERAL.format(what=what, first=first))
+    newer = [*found.operations, *found.components]
+    if found.old and newer:
+        notes.error(found.old[0], _MIXED.format(first=_where(newer[0])))
+    if not found.old and not newer:
+        file = next(iter(files), _COMMAND_LINE)
+        notes.error(Origin(file, (1, 1), (1, 1)), _NOTHING)
+    if notes.errors:
+        return None
+    if found.old:
+        return found.old[0]
+    operation = next(iter(found.operations), None)
+    return composed(operation, next(iter(found.components), None), notes)
+
+
+def _where(item: Item) -> str:
+    return f"{item.origin.file}:{item.origin.place[0]}"
+
+
+@dataclass
+class Documents:
+    """Each document by what it is."""
+
+    old: list[Item] = field(default_factory=list)
+    operations: list[Item] = field(default_factory=list)
+    components: list[Item] = field(default_factory=list)
+    broken: bool = False
+
+
+def documents(files: Mapping[str, bytes], notes: Notes) -> Documents:
+    """All of them, in the order of files and documents; what is wrong with the text is noted."""
+    found = Documents()
+    for file, content in files.items():
+        for item in _read_file(file, content, notes):
+            _file(item, found, notes)
+    found.broken = bool(notes.errors)
+    return found
+
+
+def _read_file(file: str, content: bytes, notes: Notes) -> list[Item]:
+    def fault(place: nodes.Place, message: str, path: Path = ()) -> None:
+        notes.error(Origin(file, place, place, path), message)
+
+    if len(content) > MAX_BYTES:
+        fault((1, 1), f"{len(content)} bytes are too much; the limit is {MAX_BYTES}")
+        return []
+    content = content.removeprefix(codecs.BOM_UTF8)
+    result = []
+    try:
+        for tree in trees(content.decode("utf-8")):
+            for path, each in _with_paths(tree):
+                fault(each.place, each.message, path)
+            if not (isinstance(tree.root, nodes.Scalar) and tree.root.value is None):
+                result.append(read(tree.root, file))
+    except UnicodeDecodeError as error:
+        before = content[: error.start].decode("utf-8")
+        place = character_place(before, len(before))
+        byte = f"{content[error.start]:#04x}"
+        fault(place, f"the byte {byte} is not UTF-8; save the file as UTF-8")
+    except Unreadable as error:
+        fault(error.place, str(error))
+    return result
+
+
+def _with_paths(tree: Tree) -> list[tuple[Path, Fault]]:
+    paths: dict[int, Path] = {}
+    if tree.faults:
+        for path, node in nodes.walk(tree.root):
+            paths.setdefault(id(node), path)
+    return [
+        (paths.get(id(each.of), ()) + (() if each.key is None else (each.key,)), each)
+        for each in tree.faults
+    ]
+
+
+def _file(item: Item, found: Documents, notes: Notes) -> None:
+    """One document where it belongs, or an error."""
+    if not isinstance(item.value, dict):
+        notes.error(item, "want a Polyaxonfile: a mapping with version and kind")
+        return
+    kind_of = item.entries.get("kind")
+    kind = kind_of.written if kind_of is not None and kind_of.value is not None else _guessed(item)
+    if kind == OPERATION:
+        found.operations.append(item)
+    elif kind == COMPONENT:
+        found.components.append(item)
+    elif kind in KINDS:
+        version = item.entries.get("version")
+        if version is not None and version.written not in ("1", "1.0"):
+            notes.error(version, f"{_VERSION}, not {shown(version.written)}")
+        found.old.append(item)
+    elif kind in REFUSED and kind_of is not None:
+        notes.error(kind_of, f"is {kind}: {REFUSED[kind]}")
+    elif isinstance(item.entries.get(_OPERATIONS, item).value, tuple):
+        notes.error(item.entries[_OPERATIONS], _SEVERAL_OPERATIONS, key=True)
+    else:
+        known = (*KINDS, COMPONENT, OPERATION)
+        hint = guess(kind, known)
+        message = (
+            f"{shown(kind)} is not one of {', '.join(known)}{hint}"
+            if kind
+            else (f"is required: one of {', '.join(known)}")
+        )
+        notes.error(kind_of or item, message, below=() if kind_of else ("kind",))
+
+
+def _guessed(item: Item) -> str:
+    """The kind of a document that does not say it, as Polyaxon allows since 2."""
+    version = item.entries.get("version")
+    if version is not None and version.written == "1":
+        return ""
+    if any(name in item.entries for name in _OF_OPERATIONS):
+        return OPERATION
+    return COMPONENT if "run" in item.entries else ""

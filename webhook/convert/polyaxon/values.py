@@ -1,0 +1,122 @@
+"""Items as values of the type that a field wants, or an error that says what it wants."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from pydantic.alias_generators import to_camel
+
+from webhook.policy.scalars import Disputed
+from webhook.strict import guess, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.convert.polyaxon.item import Item
+    from webhook.convert.polyaxon.notes import Notes
+
+# As Polyaxon did, a number may stand in quotes: what a template makes is text first.
+_WHOLE: Final = re.compile(r"[0-9]{1,12}")
+_NUMBER: Final = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?")
+
+
+def want_mapping(item: Item, notes: Notes) -> Mapping[str, Item]:
+    """The items by key; none, and an error, if it is something else."""
+    if not isinstance(item.value, dict) and item.value is not None:
+        notes.error(item, f"want a mapping, not {noun(item)}")
+    return item.entries
+
+
+def camel(item: Item) -> Item:
+    """A mapping with its own keys in camel case; what is something else stays as it is."""
+    if not isinstance(item.value, dict):
+        return item
+    return item.holding({to_camel(key): value for key, value in item.value.items()})
+
+
+def want_list(item: Item, notes: Notes) -> tuple[Item, ...]:
+    """The items of a list; none, and an error, if it is something else."""
+    if not isinstance(item.value, tuple) and item.value is not None:
+        notes.error(item, f"want a list, not {noun(item)}")
+    return item.elements
+
+
+def want_text(item: Item, notes: Notes) -> str | None:
+    """A scalar as it was written: numbers and booleans are text as well."""
+    if isinstance(item.value, dict | tuple) or item.value is None:
+        notes.error(item, f"want text, not {noun(item)}")
+        return None
+    return item.written
+
+
+def want_texts(item: Item, notes: Notes) -> list[str]:
+    """The scalars of a list, as they were written; one alone is a list of one."""
+    elements = item.elements if isinstance(item.value, tuple) else (item,)
+    return [text for element in elements if (text := want_text(element, notes)) is not None]
+
+
+def want_whole(item: Item, notes: Notes, *, least: int = 0) -> int | None:
+    """A whole number of at least so much."""
+    number = None
+    match item.value:
+        case bool():
+            pass
+        case int():
+            number = item.value
+        case float() if item.value.is_integer():
+            number = int(item.value)
+        case str() if _WHOLE.fullmatch(item.value.strip()):
+            number = int(item.value)
+    if number is None:
+        notes.error(item, f"want a whole number, not {noun(item)}")
+        return None
+    if number < least:
+        notes.error(item, f"{number} is too small; the least is {least}")
+        return None
+    return number
+
+
+def want_number(item: Item, notes: Notes) -> float | None:
+    """A number of at least zero."""
+    number: float | None = None
+    if isinstance(item.value, int | float) and not isinstance(item.value, bool):
+        number = item.value
+    elif isinstance(item.value, str) and _NUMBER.fullmatch(item.value.strip()):
+        number = float(item.value)
+    if number is None or not 0 <= number < 10**15:
+        notes.error(item, f"want a number, not {noun(item)}")
+        return None
+    return number
+
+
+def want_flag(item: Item, notes: Notes) -> bool:
+    """True or false; false, and an error, if it is something else."""
+    if isinstance(item.value, bool):
+        return item.value
+    notes.error(item, f"want true or false, not {noun(item)}")
+    return False
+
+
+def want_one_of(item: Item, notes: Notes, allowed: Sequence[str]) -> str | None:
+    """A text out of those allowed."""
+    text = want_text(item, notes)
+    if text is None or text in allowed:
+        return text
+    hint = guess(text, tuple(allowed))
+    notes.error(item, f"{shown(text)} is not one of {', '.join(allowed)}{hint}")
+    return None
+
+
+def noun(item: Item) -> str:
+    """What a value is, for a person."""
+    match item.value:
+        case dict():
+            return "a mapping"
+        case tuple():
+            return "a list"
+        case None:
+            return "null"
+        case Disputed():
+            return f"{item.text}, which can be read as {item.value.meaning}"
+    return shown(item.written)

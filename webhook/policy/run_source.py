@@ -1,0 +1,367 @@
+"""The document RunSource: what a file of `webhook/sources` may contain, read strictly."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, Field
+
+from webhook.placement.schema.syntax import AnnotationKey, LabelKey, LabelValue
+from webhook.policy import reader
+from webhook.policy.forms import Forms
+from webhook.policy.match_model import Framework, Kind, Role
+from webhook.policy.metadata_model import Metadata
+from webhook.sources.kinds import parse_field, parse_text
+from webhook.strict import Problem, Strict, own_error
+
+
+def _path(text: str) -> str:
+    try:
+        parse_field(text)
+    except ValueError as error:
+        raise own_error(str(error)) from None
+    return text
+
+
+def _text(text: str) -> str:
+    try:
+        parse_text(text)
+    except ValueError as error:
+        raise own_error(str(error)) from None
+    return text
+
+
+FieldPath = Annotated[str, AfterValidator(_path)]
+Text = Annotated[str, AfterValidator(_text)]
+Word = Annotated[str, Field(min_length=1)]
+
+
+def _one_of(given: Mapping[str, Any], *names: str) -> Iterator[Problem]:
+    found = [name for name in names if name in given]
+    if len(found) != 1:
+        has = " and ".join(found) or "none"
+        yield Problem((), f"want exactly one of {', '.join(names)}; there is {has}")
+
+
+class Key(Strict):
+    """A label or an annotation of the pod."""
+
+    label: LabelKey | None = Field(default=None, description="The key of a label.")
+    annotation: AnnotationKey | None = Field(default=None, description="The key of an annotation.")
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """One of the two."""
+        yield from _one_of(given, "label", "annotation")
+
+
+class Mark(Strict):
+    """A label of the pod, or of its namespace, that makes the pod belong to a run."""
+
+    label: LabelKey | None = Field(default=None, description="The key of a label of the pod.")
+    namespace_label: LabelKey | None = Field(
+        default=None, description="The key of a label of the pod's namespace."
+    )
+    value: LabelValue | None = Field(default=None, description="The label's value; left out, any.")
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """One of the two labels."""
+        yield from _one_of(given, "label", "namespaceLabel")
+
+
+class Clause(Strict):
+    """One way to tell a fact; without a label or an annotation it always tells it."""
+
+    label: LabelKey | None = Field(default=None, description="The key of the label that is read.")
+    annotation: AnnotationKey | None = Field(
+        default=None, description="The key of the annotation that is read."
+    )
+    ours: bool | None = Field(
+        default=None, description="Whether the value may be Fairlead's own word, too."
+    )
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """A key, unless the fact is always told; and the words of its values."""
+        if "always" not in given or "label" in given or "annotation" in given:
+            yield from _one_of(given, "label", "annotation")
+        if not {"always", "words", "ours"} & set(given):
+            yield Problem((), "want one of always, words, ours; there is none")
+
+
+class KindClause(Clause):
+    """One way to tell the kind."""
+
+    words: dict[Kind, list[Word]] | None = Field(
+        default=None, description="The system's words for each kind."
+    )
+    always: Kind | None = Field(
+        default=None, description="The kind if the key is there; without a key, of every pod."
+    )
+
+
+class FrameworkClause(Clause):
+    """One way to tell the framework."""
+
+    words: dict[Framework, list[Word]] | None = Field(
+        default=None, description="The system's words for each framework."
+    )
+    always: Framework | None = Field(
+        default=None, description="The framework if the key is there; without a key, of every pod."
+    )
+
+
+class RoleClause(Clause):
+    """One way to tell the role."""
+
+    words: dict[Role, list[Word]] | None = Field(
+        default=None, description="The system's words for each role."
+    )
+
+
+class PodCondition(Strict):
+    """What must hold of a pod."""
+
+    label: LabelKey | None = Field(
+        default=None, description="The key of a label, which `in`, `notIn` or `host` looks at."
+    )
+    among: list[LabelValue] | None = Field(
+        default=None,
+        validation_alias="in",
+        serialization_alias="in",
+        description="The label has one of these values.",
+    )
+    not_in: list[LabelValue] | None = Field(
+        default=None, description="The label has none of these values."
+    )
+    host: list[Word] | None = Field(
+        default=None,
+        description="Labels whose values, joined by hyphens, the label has up to its first dot.",
+    )
+    or_absent: bool | None = Field(
+        default=None, description="Whether it holds without the label, too."
+    )
+    role: list[Role] | None = Field(default=None, description="The role is one of these.")
+    framework: list[Framework | Literal["none"]] | None = Field(
+        default=None, description="The framework is one of these; `none`: the pod tells none."
+    )
+    completion_index: list[int] | None = Field(
+        default=None, description="The index in the pod's Indexed Job is one of these."
+    )
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """One fact."""
+        yield from _one_of(given, "label", "role", "framework", "completionIndex")
+
+
+class IndexKey(Key):
+    """A key that tells the replica's index, under conditions."""
+
+    when: list[PodCondition] | None = Field(
+        default=None, description="The key is read if all of these hold."
+    )
+
+
+class Leader(Strict):
+    """Pods of which all of `when` holds lead their run if all of `onlyIf` holds."""
+
+    when: list[PodCondition] = Field(
+        min_length=1, description="Of which pods this tells whether they lead."
+    )
+    only_if: list[PodCondition] | None = Field(
+        default=None, description="What must hold of them to lead; left out, they always do."
+    )
+
+
+class Identity(Strict):
+    """How the system's pods are recognised."""
+
+    precedence: int = Field(
+        ge=0,
+        le=1000,
+        description="Which system goes first where several mark a pod; the highest does.",
+    )
+    marks: list[Mark] = Field(
+        min_length=1, description="What makes a pod the system's; one is enough."
+    )
+    run: list[Key] | None = Field(
+        default=None, description="Keys of the run's name; the first that is there counts."
+    )
+    kind: list[KindClause] | None = Field(
+        default=None, description="Ways to tell the kind; the first that tells counts."
+    )
+    framework: list[FrameworkClause] | None = Field(
+        default=None, description="Ways to tell the framework; the first that tells counts."
+    )
+    role: list[RoleClause] | None = Field(
+        default=None, description="Ways to tell the role; the first that tells counts."
+    )
+    index: list[IndexKey] | None = Field(
+        default=None, description="Keys of the replica's index; the first that is there counts."
+    )
+    coordinator: list[Leader] | None = Field(
+        default=None,
+        description="Which pods lead their run; the first entry that speaks of a pod counts.",
+    )
+
+
+class Count(Strict):
+    """How many pods there are."""
+
+    from_: list[FieldPath] | None = Field(
+        default=None,
+        validation_alias="from",
+        serialization_alias="from",
+        description="Fields with the number; the first that is there counts.",
+    )
+    default: int | None = Field(
+        default=None, ge=0, description="The number where no field has it. Default: 1."
+    )
+    times: list[FieldPath] | None = Field(
+        default=None, description="Fields by whose numbers it is multiplied."
+    )
+    per_node: bool | None = Field(
+        default=None, description="Whether there is one pod a node, instead of a number."
+    )
+
+
+class ReplicaCondition(Strict):
+    """What must hold of a replica."""
+
+    field: FieldPath | None = Field(default=None, description="A field, which `in` looks at.")
+    among: list[str] | None = Field(
+        default=None,
+        validation_alias="in",
+        serialization_alias="in",
+        description="The field has one of these values; left out, it is there.",
+    )
+    or_absent: bool | None = Field(
+        default=None, description="Whether it holds without the field, too."
+    )
+    part: list[Word] | None = Field(default=None, description="The part is one of these.")
+    without: list[Word] | None = Field(
+        default=None, description="The object has none of these parts."
+    )
+    index: list[int] | None = Field(
+        default=None, description="The replica's index is one of these."
+    )
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """One fact."""
+        yield from _one_of(given, "field", "part", "without", "index")
+
+
+class Addition(Strict):
+    """What the controller adds to the metadata of replicas."""
+
+    when: list[ReplicaCondition] | None = Field(
+        default=None, description="Which replicas get it; left out, all."
+    )
+    labels: dict[LabelKey, Text] | None = Field(default=None, description="Labels.")
+    annotations: dict[AnnotationKey, Text] | None = Field(default=None, description="Annotations.")
+    labels_from: FieldPath | None = Field(
+        default=None, description="A field with labels, which are added, too."
+    )
+
+
+class Like(Strict):
+    """Another kind, of which the object makes one."""
+
+    group: str = Field(description="The other kind's API group; empty for the core's.")
+    kind: Word = Field(description="The other kind.")
+    spec: FieldPath = Field(description="The field that holds its spec.")
+    name: Text = Field(description="What the object of that kind is called.")
+
+
+class Pods(Strict):
+    """Pods that are alike, but for their part and their index."""
+
+    template: FieldPath | None = Field(default=None, description="The field with the pod template.")
+    like: Like | None = Field(
+        default=None, description="The pods are those of another kind, at another place."
+    )
+    each: FieldPath | None = Field(
+        default=None, description="The field whose entries have a template each."
+    )
+    part: Text | None = Field(default=None, description="What these pods are called.")
+    count: Count | None = Field(default=None, description="How many there are. Default: one.")
+    first: FieldPath | None = Field(
+        default=None, description="The field with the first ordinal. Default: 0."
+    )
+    owned: bool | None = Field(
+        default=None, description="Whether the object is named as the controller of its pods."
+    )
+    drop_metadata: bool | None = Field(
+        default=None, description="Whether the metadata of the template is left out."
+    )
+    adds: list[Addition] | None = Field(
+        default=None, description="What the controller adds to the pods' metadata."
+    )
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """A template, or a kind that has them."""
+        yield from _one_of(given, "template", "like")
+
+
+class PodKind(Strict):
+    """A kind that makes pods."""
+
+    group: str = Field(description="The API group; empty for the core's.")
+    kind: Word = Field(description="The kind.")
+    versions: list[Word] | None = Field(
+        default=None, description="The versions of which this holds; left out, all."
+    )
+    resource: Word | None = Field(
+        default=None,
+        description="Its name in paths of the API; if given, its authors get warnings.",
+    )
+    through: list[Word] | None = Field(
+        default=None,
+        description="What stands between the object and its pods, as resources with their group.",
+    )
+    claims: list[FieldPath] | None = Field(
+        default=None,
+        description="Fields with templates of claims, which become volumes of the pods.",
+    )
+    reusable: bool | None = Field(
+        default=None, description="Whether objects make no pods, and others are made of them."
+    )
+    code: Word | None = Field(
+        default=None,
+        description="The module that knows the pods, where a file cannot describe them.",
+    )
+    pods: list[Pods] | None = Field(
+        default=None, description="Its pods; left out, nobody knows them beforehand."
+    )
+
+
+class Spec(Strict):
+    """A system: how its pods are recognised, and its kinds that make pods."""
+
+    system: Word = Field(description="The system's name in prose.")
+    origin: str | None = Field(
+        default=None, description="Where its marks were read: which file of which project."
+    )
+    note: str | None = Field(default=None, description="What else there is to know.")
+    identity: Identity | None = Field(default=None, description="How its pods are recognised.")
+    kinds: list[PodKind] | None = Field(default=None, description="Its kinds that make pods.")
+
+
+class RunSource(Strict):
+    """One system that makes pods."""
+
+    api_version: Literal["fairlead.dev/v1alpha1"] = Field(description="The version of this form.")
+    kind: Literal["RunSource"] = Field(description="The kind of document.")
+    metadata: Metadata = Field(description="Name of the file's system.")
+    spec: Spec = Field(description="The system.")
+
+
+_SOURCES: Final = Forms({"RunSource": RunSource}, "files of systems")
+
+
+def parse(files: Mapping[str, bytes]) -> reader.Documents[RunSource]:
+    """Read files of systems, by name; never raises, whatever is in them."""
+    return reader.read(files, _SOURCES)

@@ -1,0 +1,281 @@
+"""How a system's pods are recognised: labels that mark a pod, and keys that tell facts of it.
+
+A `Source` is the part `identity` of a system's file. `webhook.identity` reads pods by it,
+`webhook.exported` writes the same in CEL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from webhook import names
+from webhook.run.rendezvous.table import FRAMEWORKS
+
+Labels: TypeAlias = Mapping[str, str]
+Words: TypeAlias = Mapping[str, str]
+"""A system's words, in lower case, and ours for them."""
+
+NONE: Final = "none"
+"""In a condition on the role or the framework: the pod does not tell one."""
+COMPLETION_INDEX: Final = "completionIndex"
+"""In a condition: Kubernetes' own index of a pod in an Indexed Job."""
+_FACTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "kind": names.KINDS,
+    "framework": tuple(FRAMEWORKS),
+    "role": names.ROLES,
+}
+
+
+class Key(NamedTuple):
+    """A key in the pod's labels or, if `annotation` says so, in its annotations."""
+
+    name: str
+    annotation: bool = False
+
+    def __str__(self) -> str:
+        return f"annotation {self.name}" if self.annotation else self.name
+
+
+_COMPLETION: Final = "batch.kubernetes.io/job-completion-index"
+# Before Kubernetes 1.28 it was an annotation only.
+COMPLETION_KEYS: Final = (Key(_COMPLETION), Key(_COMPLETION, annotation=True))
+
+
+class Mark(NamedTuple):
+    """A label that makes a pod belong; with `value` None its presence is enough.
+
+    With `namespace` the label is on the pod's Namespace, and marks every pod in it.
+    """
+
+    key: str
+    value: str | None = None
+    namespace: bool = False
+
+    def __str__(self) -> str:
+        label = self.key if self.value is None else f"{self.key}={self.value}"
+        return f"namespace label {label}" if self.namespace else label
+
+
+class Clause(NamedTuple):
+    """One way to tell a fact: the value at `key`, whatever its case, looked up in `words`.
+
+    A string for `words` is the fact itself, whatever the value: the key's presence tells it.
+    """
+
+    key: Key
+    words: Words | str
+
+
+class Condition(NamedTuple):
+    """What must hold of a pod.
+
+    fact:   "label", "role", "framework" or COMPLETION_INDEX
+    label:  which label, if that is the fact
+    among:  the values, of which it has one; of a label None: it is there
+    but:    the values, of which a label that is there has none
+    host:   labels, and COMPLETION_INDEX; joined by "-" they are the label up to its first dot
+    absent: it holds of a pod without the label, too
+    """
+
+    fact: str
+    label: str = ""
+    among: tuple[str | int, ...] | None = None
+    but: tuple[str, ...] = ()
+    host: tuple[str, ...] = ()
+    absent: bool = False
+
+    def holds(
+        self, labels: Labels, annotations: Labels, role: str | None, framework: str | None
+    ) -> bool:
+        """Whether it holds of the pod with these labels, annotations, role and framework."""
+        if self.fact == "label":
+            value = labels.get(self.label)
+            if value is None:
+                return self.absent
+            if self.host:
+                return value.partition(".")[0] == _joined(self.host, labels, annotations)
+            return value not in self.but and (self.among is None or value in self.among)
+        values = self.among or ()
+        if self.fact == COMPLETION_INDEX:
+            return completion_index(labels, annotations) in values
+        return ((role if self.fact == "role" else framework) or NONE) in values
+
+    def reads(self) -> Iterator[Key]:
+        """The keys of the pod that it reads, in order."""
+        for name in (self.label or self.fact, *self.host):
+            if name == COMPLETION_INDEX:
+                yield from COMPLETION_KEYS
+            elif self.fact == "label":
+                yield Key(name)
+
+
+class IndexKey(NamedTuple):
+    """A key that tells the replica's index, of a pod of which all of `when` holds."""
+
+    key: Key
+    when: tuple[Condition, ...] = ()
+
+
+class Leader(NamedTuple):
+    """Whether a pod of which all of `when` holds leads its run: if all of `only_if` holds."""
+
+    when: tuple[Condition, ...]
+    only_if: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One row: a system, the labels by which it marks its pods, and how each fact is read.
+
+    `origin` names where the system's own code writes the labels. Of a fact's keys and clauses
+    the first that yields anything counts; `kind_always` and `framework_always` are told when no
+    clause does. Of `leaders` the first whose conditions hold says whether the pod leads.
+    """
+
+    name: str
+    system: str
+    origin: str
+    marks: tuple[Mark, ...]
+    run: tuple[Key, ...] = ()
+    kind: tuple[Clause, ...] = ()
+    kind_always: str | None = None
+    framework: tuple[Clause, ...] = ()
+    framework_always: str | None = None
+    role: tuple[Clause, ...] = ()
+    index: tuple[IndexKey, ...] = ()
+    leaders: tuple[Leader, ...] = ()
+    note: str = ""
+
+    @property
+    def index_keys(self) -> tuple[Key, ...]:
+        """The keys that tell the index, or whether another key tells it; each once."""
+        return _distinct(
+            key
+            for index in self.index
+            for key in (*(read for each in index.when for read in each.reads()), index.key)
+        )
+
+    @property
+    def leads_keys(self) -> tuple[Key, ...]:
+        """The keys that tell whether the pod leads; each once."""
+        conditions = (each for rule in self.leaders for each in (*rule.when, *rule.only_if))
+        return _distinct(key for each in conditions for key in each.reads())
+
+    def reads(self) -> frozenset[Key]:
+        """Every key of the pod (not of its namespace) that this row reads."""
+        return frozenset(
+            (
+                *(Key(mark.key) for mark in self.marks if not mark.namespace),
+                *self.run,
+                *(clause.key for clause in (*self.kind, *self.framework, *self.role)),
+                *self.index_keys,
+                *self.leads_keys,
+            )
+        )
+
+
+def parse_index(value: str | None) -> int | None:
+    """A replica's index; None if absent, not all ASCII digits, or over 32 bits as in Kubernetes.
+
+    A malformed index tells nothing, and is no error: the pod belongs to its run all the same.
+    """
+    if value is None or not 0 < len(value) <= 10 or not (value.isascii() and value.isdigit()):
+        return None
+    number = int(value)
+    return number if number < 2**31 else None
+
+
+def completion_index(labels: Labels, annotations: Labels) -> int | None:
+    """The pod's index in its Indexed Job, or None."""
+    index = parse_index(labels.get(_COMPLETION))
+    return parse_index(annotations.get(_COMPLETION)) if index is None else index
+
+
+def source(name: str, spec: Mapping[str, Any]) -> Source:
+    """The row that a file describes: its name, and the plain values of its spec."""
+    told = spec["identity"]
+    kind, kind_always = _clauses("kind", told)
+    framework, framework_always = _clauses("framework", told)
+    role, _ = _clauses("role", told)
+    return Source(
+        name=name,
+        system=spec["system"],
+        origin=spec.get("origin", ""),
+        marks=tuple(map(_mark, told["marks"])),
+        run=tuple(map(_key, told.get("run", ()))),
+        kind=kind,
+        kind_always=kind_always,
+        framework=framework,
+        framework_always=framework_always,
+        role=role,
+        index=tuple(
+            IndexKey(_key(each), _conditions(each, "when")) for each in told.get("index", ())
+        ),
+        leaders=tuple(
+            Leader(_conditions(each, "when"), _conditions(each, "onlyIf"))
+            for each in told.get("coordinator", ())
+        ),
+        note=spec.get("note", ""),
+    )
+
+
+def _mark(raw: Mapping[str, Any]) -> Mark:
+    of_namespace = "namespaceLabel" in raw
+    return Mark(raw["namespaceLabel" if of_namespace else "label"], raw.get("value"), of_namespace)
+
+
+def _key(raw: Mapping[str, Any]) -> Key:
+    return Key(raw["label"]) if "label" in raw else Key(raw["annotation"], annotation=True)
+
+
+def _clauses(fact: str, told: Mapping[str, Any]) -> tuple[tuple[Clause, ...], str | None]:
+    """The clauses of a fact, and what is told where none of them tells anything."""
+    *clauses, last = told.get(fact) or [None]
+    if last is None:
+        return (), None
+    always = None
+    if "label" in last or "annotation" in last:
+        clauses.append(last)
+    else:
+        always = last["always"]
+    found = (Clause(_key(each), each.get("always") or _words(fact, each)) for each in clauses)
+    return tuple(found), always
+
+
+def _words(fact: str, raw: Mapping[str, Any]) -> Words:
+    ours = {word: word for word in _FACTS[fact]} if raw.get("ours") else {}
+    return ours | {their: our for our, words in raw.get("words", {}).items() for their in words}
+
+
+def _conditions(raw: Mapping[str, Any], name: str) -> tuple[Condition, ...]:
+    return tuple(map(_condition, raw.get(name, ())))
+
+
+def _condition(raw: Mapping[str, Any]) -> Condition:
+    if "label" not in raw:
+        ((fact, values),) = raw.items()
+        return Condition(fact, among=tuple(values))
+    among = raw.get("in")
+    return Condition(
+        "label",
+        raw["label"],
+        None if among is None else tuple(among),
+        tuple(raw.get("notIn", ())),
+        tuple(raw.get("host", ())),
+        raw.get("orAbsent", False),
+    )
+
+
+def _joined(host: tuple[str, ...], labels: Labels, annotations: Labels) -> str | None:
+    """The values of these labels, joined; None if one of them is not there."""
+    parts = [
+        completion_index(labels, annotations) if name == COMPLETION_INDEX else labels.get(name)
+        for name in host
+    ]
+    return None if None in parts else "-".join(map(str, parts))
+
+
+def _distinct(keys: Iterator[Key]) -> tuple[Key, ...]:
+    return tuple(dict.fromkeys(keys))

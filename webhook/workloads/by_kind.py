@@ -1,0 +1,313 @@
+"""The pod templates of kinds that are known, as the files of `webhook.sources` describe them.
+
+With them comes what the controller of such an object adds to the metadata of each pod.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
+from functools import partial
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.sources import POD_KINDS
+from webhook.sources.kinds import BY_INDEX
+from webhook.workloads.template import Made, PodTemplate, at, count_at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from webhook.placement.shapes import JsonObject
+    from webhook.policy.findings import Path
+    from webhook.sources.kinds import Addition, Choice, Condition, Field, PodKind, Pods, Text
+    from webhook.workloads.object import Object
+    from webhook.workloads.template import Maker
+
+# By API group and kind, since kinds of one name mean different things in different groups. Kinds
+# whose pods are not known beforehand are left out.
+KINDS: Final[Mapping[tuple[str, str], Sequence[PodKind]]] = {
+    key: kinds for key, kinds in POD_KINDS.items() if any(each.pods for each in kinds)
+}
+
+
+def group_of(source: Object) -> str:
+    """The object's API group; empty for the core's."""
+    return str(source.value.get("apiVersion") or "").rpartition("/")[0]
+
+
+def known_templates(source: Object) -> list[PodTemplate] | None:
+    """The object's pod templates; None if its kind is not known.
+
+    A template that should be there and is not is left out.
+    """
+    known = _kind_of(source)
+    if known is None:
+        return None
+    found = _by_kind(_View(source, ("spec",), source.name), known, ())
+    return [each for each in found if isinstance(each.template, dict)]
+
+
+def claim_names(source: Object) -> Iterator[str]:
+    """The names of the claims that the object's controller mounts as volumes."""
+    known = _kind_of(source)
+    if known is None:
+        return
+    for view, kind in _made_kinds(_View(source, ("spec",), source.name), known):
+        for claims in kind.claims:
+            for claim in _flattened(source.value, view.path(claims)):
+                if isinstance(name := at(claim, ("metadata", "name")), str):
+                    yield name
+
+
+def _kind_of(source: Object) -> PodKind | None:
+    """What is known of the object's kind in its version."""
+    version = str(source.value.get("apiVersion") or "").rpartition("/")[2]
+    kinds = KINDS.get((group_of(source), source.kind), ())
+    return next((each for each in kinds if not each.versions or version in each.versions), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """An object, or one that it makes: where its spec is, its name, and an entry in it."""
+
+    source: Object
+    spec: Path
+    name: str
+    entry: Path = ()
+
+    def path(self, field: Field) -> Path:
+        """The path of a field from the root of the object."""
+        if field.of_entry:
+            return (*self.entry, *field.path)
+        first, *rest = field.path
+        return (*self.spec, *rest) if first == "spec" else field.path
+
+    def value(self, field: Field) -> Any:
+        """What is at a field; None if it is not there."""
+        return at(self.source.value, self.path(field))
+
+    def number(self, fields: Sequence[Field], default: int = 1) -> int:
+        """The first number that is at one of the fields, else the default."""
+        for field in reversed(fields):
+            default = count_at(self.source.value, self.path(field), default)
+        return default
+
+    def fill(self, text: Text, facts: Mapping[str, Any]) -> list[str]:
+        """A text in pieces: what is the same for each replica, then a fact of BY_INDEX, and so on.
+
+        One piece if all replicas have the same text.
+        """
+        pieces = [""]
+        for piece in text:
+            if isinstance(piece, str):
+                pieces[-1] += piece
+            elif piece[0] in BY_INDEX:
+                pieces += [str(piece[0]), ""]
+            else:
+                pieces[-1] += self._choose(piece, facts)
+        return pieces
+
+    def _choose(self, choices: Sequence[Choice], facts: Mapping[str, Any]) -> str:
+        found: Any = None
+        for choice in choices:
+            found = facts.get(choice, choice) if isinstance(choice, str) else self.value(choice)
+            if found:
+                break
+        return "" if found is None else str(found)
+
+
+def _like(view: _View, pods: Pods) -> tuple[_View, PodKind] | None:
+    """The object that an object makes, where its pods are those of another kind."""
+    if pods.like is None:
+        return None
+    (name,) = view.fill(pods.like.name, {"name": view.name})
+    kind = KINDS[pods.like.group, pods.like.kind][-1]
+    return _View(view.source, view.path(pods.like.spec), name), kind
+
+
+def _made_kinds(view: _View, kind: PodKind) -> Iterator[tuple[_View, PodKind]]:
+    yield view, kind
+    for pods in kind.pods:
+        if made := _like(view, pods):
+            yield from _made_kinds(*made)
+
+
+def _by_kind(
+    view: _View, kind: PodKind, outer: Sequence[tuple[_View, Addition]]
+) -> Iterator[PodTemplate]:
+    """The templates of a kind. `outer` is what is added by the objects that make this one."""
+    for pods in kind.pods:
+        if made := _like(view, pods):
+            yield from _by_kind(*made, [*((view, each) for each in pods.adds), *outer])
+        else:
+            yield from _of_pods(view, pods, outer)
+
+
+def _of_pods(
+    view: _View, pods: Pods, outer: Sequence[tuple[_View, Addition]]
+) -> Iterator[PodTemplate]:
+    """A template for each entry."""
+    entries = list(_entries(view, pods))
+    parts = ["".join(each.fill(pods.part, facts)) for each, facts in entries]
+    groups = [each.number(pods.count, pods.default) for each, _ in entries]
+    for position, (entry, about) in enumerate(entries):
+        members = prod(entry.number([times]) for times in pods.times)
+        facts = {
+            **about,
+            "part": parts[position],
+            "groups": groups[position],
+            "allGroups": sum(groups),
+        }
+        added: list[_Added] = []
+        for adds_to, addition in [*((entry, each) for each in pods.adds), *outer]:
+            if _holds(addition.when, adds_to, facts, parts):
+                indexes = next((each.among for each in addition.when if each.fact == "index"), None)
+                if not added or added[-1].indexes is not None or indexes is not None:
+                    added.append(_Added(indexes))
+                added[-1].add(adds_to, addition, facts)
+        first = entry.number([pods.first], 0) if pods.first else 0
+        yield PodTemplate(
+            view.source,
+            entry.path(pods.template) if pods.template else (),
+            parts[position],
+            None if pods.per_node else groups[position] * members,
+            _maker(
+                added,
+                partial(_numbers, members, first, sum(groups[:position])),
+                _owner(view.source) if pods.owned else None,
+                pods.bare,
+            ),
+        )
+
+
+def _entries(view: _View, pods: Pods) -> Iterator[tuple[_View, Mapping[str, Any]]]:
+    """The entries that have a template each, with what texts may name of them."""
+    if pods.each is None:
+        yield view, {"name": view.name}
+        return
+    path, listed = view.path(pods.each), view.value(pods.each)
+    steps: Sequence[str | int] = ()
+    if isinstance(listed, dict):
+        steps = [key for key, entry in listed.items() if entry]
+    elif isinstance(listed, list):
+        steps = range(len(listed))
+    for position, step in enumerate(steps):
+        facts = {"name": view.name, "key": str(step).lower(), "position": position}
+        yield replace(view, entry=(*path, step)), facts
+
+
+def _holds(
+    conditions: Sequence[Condition], view: _View, facts: Mapping[str, Any], parts: Sequence[str]
+) -> bool:
+    """Whether all of the conditions hold, those on the index aside."""
+    for fact, among, field, absent in conditions:
+        if field is not None:
+            value = view.value(field)
+            holds = absent if value is None else among is None or value in among
+        else:
+            holds = (
+                fact == "index"
+                or (fact == "part" and facts["part"] in (among or ()))
+                or (fact == "without" and not set(among or ()).intersection(parts))
+            )
+        if not holds:
+            return False
+    return True
+
+
+@dataclass(slots=True)
+class _Added:
+    """What is added to replicas, all or those at some indexes: values, and formats by BY_INDEX."""
+
+    indexes: Sequence[Any] | None
+    labels: dict[str, Any] = dataclass_field(default_factory=dict)
+    annotations: dict[str, Any] = dataclass_field(default_factory=dict)
+    label_formats: dict[str, str] = dataclass_field(default_factory=dict)
+    annotation_formats: dict[str, str] = dataclass_field(default_factory=dict)
+
+    def add(self, view: _View, addition: Addition, facts: Mapping[str, Any]) -> None:
+        """Take in an addition; it replaces what is there."""
+        facts = {**facts, "name": view.name}
+        for texts, values, formats in (
+            (addition.labels, self.labels, self.label_formats),
+            (addition.annotations, self.annotations, self.annotation_formats),
+        ):
+            for key, text in texts.items():
+                pieces = view.fill(text, facts)
+                if len(pieces) == 1:
+                    values[key] = pieces[0]
+                    formats.pop(key, None)
+                else:
+                    formats[key] = _format(pieces)
+        copied = view.value(addition.labels_from) if addition.labels_from else None
+        self.labels |= copied if isinstance(copied, dict) else {}
+
+    @property
+    def varies(self) -> bool:
+        """Whether two replicas may get different things."""
+        return bool(self.indexes is not None or self.label_formats or self.annotation_formats)
+
+
+def _format(pieces: Sequence[str]) -> str:
+    """A text in pieces, every other of which is a fact, as str.format_map takes it."""
+    return "".join(
+        f"{{{piece}}}" if position % 2 else piece.replace("{", "{{").replace("}", "}}")
+        for position, piece in enumerate(pieces)
+    )
+
+
+def _maker(
+    added: Sequence[_Added],
+    numbers: Callable[[int], Mapping[str, int]],
+    owner: JsonObject | None,
+    bare: bool,
+) -> Maker:
+    def made(index: int) -> Made:
+        facts = numbers(index)
+        labels: dict[str, Any] = {}
+        annotations: dict[str, Any] = {}
+        for each in added:
+            if each.indexes is None or index in each.indexes:
+                labels |= each.labels
+                annotations |= each.annotations
+                for key, text in each.label_formats.items():
+                    labels[key] = text.format_map(facts)
+                for key, text in each.annotation_formats.items():
+                    annotations[key] = text.format_map(facts)
+        return Made(labels, annotations, owner, bare)
+
+    if any(each.varies for each in added):
+        return made
+    alike = made(0)
+    return lambda _index: alike
+
+
+def _numbers(members: int, first: int, groups_before: int, index: int) -> Mapping[str, int]:
+    """The facts of BY_INDEX."""
+    group, member = divmod(index, max(members, 1))
+    return {
+        "index": index,
+        "ordinal": first + index,
+        "group": group,
+        "member": member,
+        "globalGroup": groups_before + group,
+    }
+
+
+def _owner(source: Object) -> JsonObject:
+    return {
+        "apiVersion": source.value["apiVersion"],
+        "kind": source.kind,
+        "name": source.name,
+        "controller": True,
+    }
+
+
+def _flattened(value: Any, path: Path) -> Iterator[Any]:
+    """What is at a path, where a list on the way stands for each of its items."""
+    for each in value if isinstance(value, list) else [value]:
+        if not path:
+            yield each
+        elif isinstance(each, dict):
+            yield from _flattened(each.get(path[0]), path[1:])
