@@ -78,14 +78,14 @@ def patch(site: Site, *operations: Json) -> None:
 
 
 def test_a_good_installation_is_well(well: Site) -> None:
-    """Every check that this version has says so, but for what kwok's pods cannot be asked."""
+    """Every check says so, but for what kwok's pods and a webhook by URL cannot be asked."""
     found = well.run("doctor")
     assert found.exit_code == 0
     mentions(found.stdout.splitlines()[-1], "Nothing", "is wrong")
     document = json.loads(well.run("doctor", "-o", "json").stdout)
     assert (document["errors"], document["warnings"]) == (0, 0)
     assert {"end to end", "guards", "programs", "leader", "agents"} <= set(document["ok"])
-    assert document["unknown"] == ["watches"]
+    assert document["unknown"] == ["watches", "policies"]
     nowhere = well.run("doctor", "-n", "nowhere")
     assert nowhere.exit_code == 2
     mentions(nowhere.stderr, "no namespace nowhere")

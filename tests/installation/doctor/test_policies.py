@@ -49,4 +49,4 @@ def test_what_a_webhook_outside_of_the_cluster_serves_is_unknown() -> None:
     entries = webhooks(url="https://192.0.2.1/mutate")
     outside = seen(configuration={**configuration(), "webhooks": entries})
     (outcome,) = [each for each in diagnose(outside) if each.name == "policies"]
-    assert (outcome.findings, outcome.unread) == ((), (Read.POLICIES,))
+    assert (outcome.findings, outcome.unread) == ((), (Read.SERVED,))

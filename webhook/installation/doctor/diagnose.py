@@ -51,7 +51,7 @@ CHECKS: Final = (
     Check("certificates", certificates.certificates, (Read.SERVING,)),
     Check("trust", certificates.trust, (Read.POD_RULES, Read.JUDGING, Read.SERVING)),
     Check("leader", programs.leader, (Read.LEASE,)),
-    Check("policies", policies.policies, (Read.DEPLOYMENTS, Read.POLICIES)),
+    Check("policies", policies.policies, (Read.DEPLOYMENTS, Read.POLICIES, Read.SERVED)),
     Check("judgement", judgement.judgement, (Read.DEPLOYMENTS, Read.JUDGING, Read.JUDGED)),
     Check(
         "policies left behind",

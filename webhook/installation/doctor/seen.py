@@ -39,6 +39,7 @@ class Read(StrEnum):
     DAEMON_SETS = "DaemonSets in namespaces that are placed as a whole"
     NODES = "the cluster's nodes"
     POLICIES = "the policies"
+    SERVED = "the policies of a webhook outside of the cluster"
     LEFT_FILES = "the ConfigMap of before"
     JUDGED = "whether policies are judged"
     OWN_RIGHTS = "your own rights"
@@ -167,8 +168,9 @@ class Seen:
         """What of the cluster's tells nothing of programs that run outside of it."""
         if self.in_cluster:
             return ()
-        of_webhook = (Read.ENDPOINTS, Read.SERVING, Read.POLICIES)
-        return (*of_webhook, Read.METRICS, Read.LEASE) if self.elsewhere else of_webhook
+        if not self.elsewhere:
+            return (Read.SERVED,)
+        return Read.METRICS, Read.ENDPOINTS, Read.SERVING, Read.POLICIES, Read.LEASE
 
     @property
     def by_cert_manager(self) -> bool:
