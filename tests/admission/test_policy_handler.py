@@ -41,7 +41,7 @@ SPOT = stored("CapacityClass", "spot", nodes=[{"labels": {"lifecycle": "spot"}}]
 ON_DEMAND = stored("CapacityClass", "on-demand", complementOf="spot")
 
 
-def wish(name: str = "wish", of: str = "spot", **spec: Any) -> Json:
+def setting(name: str = "setting", of: str = "spot", **spec: Any) -> Json:
     """A policy that constrains pods to a class."""
     overrides = {"capacity": [{"class": of, "mode": "Constrain"}]}
     return stored("PlacementPolicy", name, **({"overrides": overrides} | spec))
@@ -147,7 +147,7 @@ class World:
 def test_a_good_write_is_allowed_without_a_read() -> None:
     """By what the watch knows, and without a patch."""
     world = World(SPOT)
-    answer = world.post(review(wish()))
+    answer = world.post(review(setting()))
     assert answer.status == 200
     assert answer.response == {"uid": "0df28fbd", "allowed": True}
     assert world.reads == 0
@@ -157,7 +157,7 @@ def test_a_good_write_is_allowed_without_a_read() -> None:
 def test_a_write_that_breaks_the_set_is_refused_with_the_cure(wording: Wording) -> None:
     """As kubectl will print it, and with a status that it knows."""
     world = World(SPOT, ON_DEMAND)
-    response = world.post(review(wish(of="spt"))).response
+    response = world.post(review(setting(of="spt"))).response
     assert response["allowed"] is False
     assert response["status"]["code"] == 403
     message = response["status"]["message"]
@@ -169,8 +169,8 @@ def test_a_write_that_breaks_the_set_is_refused_with_the_cure(wording: Wording) 
 
 def test_every_error_is_told_at_once(wording: Wording) -> None:
     """A line for each."""
-    wishes = [{"class": each, "mode": "Prefer"} for each in ("x1", "y2")]
-    response = World().post(review(wish(overrides={"capacity": wishes}))).response
+    settings = [{"class": each, "mode": "Prefer"} for each in ("x1", "y2")]
+    response = World().post(review(setting(overrides={"capacity": settings}))).response
     head, *errors = response["status"]["message"].splitlines()
     assert head == "fairlead: 2 errors:"
     for at, (error, name) in enumerate(zip(errors, ("x1", "y2"), strict=True)):
@@ -182,16 +182,16 @@ def test_every_error_is_told_at_once(wording: Wording) -> None:
 def test_what_was_written_just_before_is_read_live_before_a_refusal() -> None:
     """The watch of this replica may not have told of the class yet, nor of a policy's end."""
     late = World(live=(SPOT,))
-    assert late.post(review(wish())).response["allowed"] is True
+    assert late.post(review(setting())).response["allowed"] is True
     assert late.reads == 1
-    gone = World(SPOT, wish(), live=(SPOT,))
+    gone = World(SPOT, setting(), live=(SPOT,))
     assert gone.post(review(None, SPOT)).response["allowed"] is True
 
 
 def test_without_a_watch_all_is_read() -> None:
     """A replica that has just come, or hears nothing, judges as well."""
     world = World(SPOT, watched=False)
-    assert world.post(review(wish())).response["allowed"] is True
+    assert world.post(review(setting())).response["allowed"] is True
     assert world.post(review(None, SPOT)).response["allowed"] is True
     assert world.reads == 2
 
@@ -202,7 +202,7 @@ def test_without_a_watch_all_is_read() -> None:
 def test_what_cannot_be_read_is_no_judgement(live: Exception, why: str) -> None:
     """503, with which the API server tries again, and not a refusal that may be wrong."""
     world = World(live=live)
-    answer = world.post(review(wish()))
+    answer = world.post(review(setting()))
     assert answer.status == 503
     assert answer.headers["retry-after"] == "1"
     assert why in answer.body.decode()
@@ -211,7 +211,7 @@ def test_what_cannot_be_read_is_no_judgement(live: Exception, why: str) -> None:
 
 def forged(number: int) -> bytes:
     """A write that has to be read live: its class is not known."""
-    return json.dumps(review(wish(f"forged-{number}", of="none"))).encode()
+    return json.dumps(review(setting(f"forged-{number}", of="none"))).encode()
 
 
 def test_all_that_ask_while_a_read_goes_on_share_the_next() -> None:
@@ -223,7 +223,7 @@ def test_all_that_ask_while_a_read_goes_on_share_the_next() -> None:
         posts = [asyncio.create_task(handler.handle(forged(0)))]
         await eventually_async("the first read goes on", lambda: world.reads == 1)
         posts += [asyncio.create_task(handler.handle(forged(number))) for number in range(1, 7)]
-        posts.append(asyncio.create_task(handler.handle(json.dumps(review(wish())).encode())))
+        posts.append(asyncio.create_task(handler.handle(json.dumps(review(setting())).encode())))
         # So that all of them have been judged by the watch, and ask.
         await eventually_async("all ask", lambda: handler.waiting == 8)
         world.now(SPOT)
@@ -274,14 +274,14 @@ def test_who_writes_one_more_than_are_judged_at_once_is_told_to_come_again() -> 
 
 def test_an_object_that_is_too_large_is_refused_unread(wording: Wording) -> None:
     """Its findings would take a thousand times its bytes; one that is stored can be deleted."""
-    large = wish(match={"namespaces": ["n" * 60] * 2_000})
+    large = setting(match={"namespaces": ["n" * 60] * 2_000})
     world = World(SPOT)
     response = world.post(review(large)).response
     assert response["allowed"] is False
     mentions(response["status"]["message"], f"at most {MOST_BYTES} are judged")
     wording(response["status"]["message"])
     assert world.post(review(None, large)).response["allowed"] is True
-    assert world.post(review(wish(), large)).response["allowed"] is True
+    assert world.post(review(setting(), large)).response["allowed"] is True
     labelled = {**large, "metadata": {**large["metadata"], "labels": {"a": "b"}}}
     assert world.post(review(labelled, large)).response["allowed"] is True
     other = {**large, "spec": {**large["spec"], "priority": 1}}
@@ -291,7 +291,7 @@ def test_an_object_that_is_too_large_is_refused_unread(wording: Wording) -> None
 def test_a_write_that_says_nothing_new_passes_whatever_there_is() -> None:
     """Labels, finalizers, a deletion that has begun: nobody has to be able to read the rest."""
     world = World(live=ClusterError("no route"), watched=False)
-    wrong = wish(of="spt")
+    wrong = setting(of="spt")
     ending = {**wrong, "metadata": {**wrong["metadata"], "deletionTimestamp": "now", "labels": {}}}
     assert world.post(review(ending, wrong)).response == {"uid": "0df28fbd", "allowed": True}
 
@@ -300,11 +300,11 @@ def test_warnings_come_with_the_answer_and_are_counted(wording: Wording) -> None
     """A class without nodes, of which only the cluster can tell."""
     world = World(SPOT)
     world.nodes = [Node("n1", {}, ())]
-    response = world.post(review(wish())).response
+    response = world.post(review(setting())).response
     assert response["allowed"] is True
     (warning,) = response["warnings"]
     mentions(
-        warning, "fairlead: policy 'wish': spec.overrides.capacity[0]:", "1 nodes", "class spot"
+        warning, "fairlead: policy 'setting': spec.overrides.capacity[0]:", "1 nodes", "class spot"
     )
     wording(warning)
     assert world.counted("warned") == 1
@@ -325,13 +325,13 @@ def test_too_many_warnings_are_cut_before_the_api_server_does(wording: Wording) 
     ("body", "what"),
     [
         (b"{", "not JSON"),
-        (review(wish(), operation="CONNECT"), "CREATE, UPDATE or DELETE"),
-        (review(wish(), resource={"group": "", "resource": "pods"}), "request.resource: want"),
-        (review(wish(), subResource="status"), "subResource"),
-        (review(wish(), object=None), "request.object: "),
-        (review(wish(), object={"metadata": {}}), "metadata.name: "),
+        (review(setting(), operation="CONNECT"), "CREATE, UPDATE or DELETE"),
+        (review(setting(), resource={"group": "", "resource": "pods"}), "request.resource: want"),
+        (review(setting(), subResource="status"), "subResource"),
+        (review(setting(), object=None), "request.object: "),
+        (review(setting(), object={"metadata": {}}), "metadata.name: "),
         (review(None, SPOT, oldObject=None), "request.oldObject"),
-        (review(wish(), userInfo=None), "request.userInfo"),
+        (review(setting(), userInfo=None), "request.userInfo"),
     ],
 )
 def test_what_is_no_review_of_ours_is_no_judgement(
@@ -351,7 +351,7 @@ def test_an_object_that_is_nested_too_deeply_is_refused() -> None:
     deep: Any = "x"
     for _ in range(200):
         deep = {"a": deep}
-    body = orjson.dumps(review(wish(overrides={"securityContext": deep})))
+    body = orjson.dumps(review(setting(overrides={"securityContext": deep})))
     response = World(SPOT).post(body).response
     assert response["allowed"] is False
     assert "nested more than" in response["status"]["message"]
@@ -362,7 +362,7 @@ def test_an_error_of_ours_is_no_judgement() -> None:
     world = World(SPOT)
     world.nodes = [None]  # type: ignore[list-item]
     with logged(logging.ERROR) as lines:
-        assert world.post(review(wish())).status == 500
+        assert world.post(review(setting())).status == 500
     assert "Traceback" in lines[0]
     assert world.metrics.registry.get_sample_value("fairlead_engine_errors_total") == 1
 
@@ -370,11 +370,11 @@ def test_an_error_of_ours_is_no_judgement() -> None:
 def test_a_refusal_is_logged_with_who_wrote_what_and_nothing_of_it() -> None:
     """The object by name; what it says is its author's."""
     with logged(logging.INFO) as lines:
-        World(SPOT).post(review(wish(of="hidden"), dryRun=True))
-        World(SPOT).post(review(wish()))
+        World(SPOT).post(review(setting(of="hidden"), dryRun=True))
+        World(SPOT).post(review(setting()))
     (line,) = lines
     assert {key: json.loads(line)[key] for key in ("object", "operation", "user", "errors")} == {
-        "object": "placementpolicies/wish",
+        "object": "placementpolicies/setting",
         "operation": "CREATE",
         "user": "admin",
         "errors": 1,
@@ -386,7 +386,7 @@ def test_a_refusal_is_logged_with_who_wrote_what_and_nothing_of_it() -> None:
 def test_seconds_of_judging_do_not_hide_among_those_of_pods() -> None:
     """The histogram is of decisions about pods."""
     world = World(SPOT)
-    world.post(review(wish()))
+    world.post(review(setting()))
     value = world.metrics.registry.get_sample_value
     assert value("fairlead_admission_duration_seconds_count") == 0
     assert (

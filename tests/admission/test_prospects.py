@@ -137,9 +137,11 @@ def test_required_affinity_is_told_by_its_requirements(wording: Wording) -> None
     many = [{"matchExpressions": [{"key": "k", "operator": "In", "values": [f"{at}"]}]}
             for at in range(500)]  # fmt: skip
     assert said(affine(*many)).endswith("required affinity matches none")
-    wish = f"requirements: {{affinity: {{nodeAffinity: {{{REQUIRED}: {{nodeSelectorTerms: ["
-    wish += "{matchExpressions: [{key: pool, operator: In, values: [c]}]}]}}}}"
-    mentions(said(pod(), policy("p", wish)), "0 of 37 nodes: pool In [c] (policy p) matches none")
+    setting = f"requirements: {{affinity: {{nodeAffinity: {{{REQUIRED}: {{nodeSelectorTerms: ["
+    setting += "{matchExpressions: [{key: pool, operator: In, values: [c]}]}]}}}}"
+    mentions(
+        said(pod(), policy("p", setting)), "0 of 37 nodes: pool In [c] (policy p) matches none"
+    )
 
 
 def test_a_request_that_no_node_could_give_is_told(wording: Wording) -> None:

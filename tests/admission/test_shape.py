@@ -165,7 +165,7 @@ selecting = st.fixed_dictionaries(
     },
 )
 # What is written depends on what stands there already, whoever names it.
-wishes = st.sampled_from(
+placement_settings = st.sampled_from(
     [
         {"defaults": {"labels": {"team": "a"}}},
         {"overrides": {"labels": {"cost": "z"}}},
@@ -175,13 +175,13 @@ wishes = st.sampled_from(
     ]
 )
 policy_specs = st.builds(
-    lambda match, exclude, wished: {"match": match, "exclude": exclude, **wished},
+    lambda match, exclude, wanted: {"match": match, "exclude": exclude, **wanted},
     selecting,
     st.lists(
         st.builds(lambda each: {"podSelector": {"matchExpressions": [each]}}, expressions),
         max_size=1,
     ),
-    wishes,
+    placement_settings,
 )
 pod_labels = st.dictionaries(
     st.sampled_from((*KEYS, "nobodys")), st.sampled_from(VALUES), max_size=3

@@ -276,8 +276,8 @@ def test_what_an_author_can_have_the_api_server_work_out_is_bounded(
 ) -> None:
     """Required terms are multiplied with those of policies; over 64 the pod is rejected."""
     classes = (POLICIES / "capacity" / "any-provider.yaml").read_text()
-    wish = {"capacity": [{"class": "spot", "mode": "Constrain"}]}
-    policy = document("PlacementPolicy", "p", {"overrides": wish})
+    setting = {"capacity": [{"class": "spot", "mode": "Constrain"}]}
+    policy = document("PlacementPolicy", "p", {"overrides": setting})
     wanted = export.exported(_text([policy]) + f"\n---\n{classes}", [namespace], "")
     export.apply(control_plane, wanted, namespace, PROBE)
     try:

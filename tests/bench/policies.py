@@ -102,10 +102,10 @@ def files(count: int, matching: int) -> dict[str, bytes]:
     policies = list(_MATCHING[: min(matching, count)])
     for number in range(count - len(policies)):
         match = _OTHER_MATCHES[number % len(_OTHER_MATCHES)](number)
-        # So that each match comes with each wish.
-        wishes = _OTHER_WISHES[number // len(_OTHER_MATCHES) % len(_OTHER_WISHES)](number)
+        # So that each match comes with each setting.
+        settings = _OTHER_WISHES[number // len(_OTHER_MATCHES) % len(_OTHER_WISHES)](number)
         name = f"other-{number:04}"
-        policies.append({"name": name, "priority": number % 7, "match": match, **wishes})
+        policies.append({"name": name, "priority": number % 7, "match": match, **settings})
     return {
         **{f"class-{c['name']}.yaml": _document("CapacityClass", c) for c in _CLASSES},
         **{f"{policy['name']}.yaml": _document("PlacementPolicy", policy) for policy in policies},

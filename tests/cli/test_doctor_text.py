@@ -6,9 +6,9 @@ import click
 
 from tests.wording import Wording, mentions
 from webhook.cli.doctor_text import document, errors, lines
+from webhook.installation.doctor.cluster_state import Read
 from webhook.installation.doctor.diagnose import Outcome
 from webhook.installation.doctor.findings import error, note, warning
-from webhook.installation.doctor.seen import Read
 
 OUTCOMES = (
     Outcome("leader", ()),

@@ -395,7 +395,7 @@ def test_of_a_pod_of_no_run_a_question_has_an_answer(
 
 
 def test_what_rejects_a_pod_is_not_set_as_well(files: Files) -> None:
-    """Each wish has one end."""
+    """Each setting has one end."""
     zone = "{nodeSelectorTerms: [{matchExpressions: [{key: z, operator: In, values: [b]}]}]}"
     required = f"{{requiredDuringSchedulingIgnoredDuringExecution: {zone}}}"
     one = policy("one", f"requirements: {{affinity: {{nodeAffinity: {required}}}}}")

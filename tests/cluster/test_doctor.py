@@ -27,10 +27,10 @@ from webhook.sandbox.nodes import SHIPPED_NODES, read_pools
 
 Json = dict[str, Any]
 CONFIGURATION = ("mutatingwebhookconfiguration", "fairlead")
-WISH = """
+SETTING = """
 apiVersion: fairlead.dev/v1alpha1
 kind: PlacementPolicy
-metadata: {name: wish}
+metadata: {name: setting}
 spec: {overrides: {capacity: [{class: none, mode: Constrain}]}}
 """
 SERVER_NAME = "fairlead-webhook.fairlead-system.svc"
@@ -326,18 +326,18 @@ def test_policies_are_read_as_the_webhook_reads_them(
 ) -> None:
     """What is wrong is told with its place; it is stored only where nobody judges it."""
     site, _ = behind_its_service
-    refused = site.kubectl.run("apply", "-f", "-", stdin=WISH)
+    refused = site.kubectl.run("apply", "-f", "-", stdin=SETTING)
     mentions(refused.stderr, "no capacity class 'none'")
     site.kubectl("delete", "validatingwebhookconfiguration", "fairlead")
     (found,) = told(site, "judgement")
     mentions(found, "no ValidatingWebhookConfiguration fairlead:", "policies are")
     eventually(
         "policies can be written",
-        lambda: site.kubectl.run("apply", "-f", "-", stdin=WISH).returncode == 0,
+        lambda: site.kubectl.run("apply", "-f", "-", stdin=SETTING).returncode == 0,
     )
     (found,) = told(site, "policies")
-    mentions(found, "the cluster: placementpolicies/wish: ", "spec.overrides.capacity[0].class")
-    site.kubectl("delete", "placementpolicy", "wish")
+    mentions(found, "the cluster: placementpolicies/setting: ", "spec.overrides.capacity[0].class")
+    site.kubectl("delete", "placementpolicy", "setting")
 
 
 def test_a_namespace_that_is_nearly_marked_is_told(well: Site) -> None:

@@ -44,10 +44,10 @@ metadata: {name: mine}
 spec:
   defaults: {nodeSelector: {pool: mine}}
 """
-WISH = """
+SETTING = """
 apiVersion: fairlead.dev/v1alpha1
 kind: PlacementPolicy
-metadata: {name: wish, labels: {team: a}}
+metadata: {name: setting, labels: {team: a}}
 spec: {priority: 3, overrides: {capacity: [{class: spot, mode: Constrain}]}}
 """
 RESOURCES = (
@@ -277,7 +277,7 @@ def test_policies_of_before_become_objects_every_one(site: Site, tmp_path: Path)
     from_files = ("--policies-from-files", "--policies", str(tmp_path))
     shown = site.run("install", "--dry-run", *from_files, *site.at_its_address).stdout
     site.kubectl("apply", "-f", "-", stdin=shown)
-    files = {"mine.yaml": POLICY, "spot.yaml": LABELLED_SPOT, "wish.yaml": WISH}
+    files = {"mine.yaml": POLICY, "spot.yaml": LABELLED_SPOT, "setting.yaml": SETTING}
     config_map = ("configmap", names.POLICIES_CONFIG_MAP, "-n", NAMESPACE)
     site.kubectl("patch", *config_map, "--type=merge", "-p", json.dumps({"data": files}))
     before = site.kubectl.json("get", "deployment", names.WEBHOOK, "-n", NAMESPACE)["spec"]

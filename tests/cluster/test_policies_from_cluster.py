@@ -39,10 +39,10 @@ SMALL = Settings(components=("etcd", "kube-apiserver"))
 RESOURCES = (names.PLACEMENT_POLICIES, names.CAPACITY_CLASSES, names.PLACEMENT_EXCEPTIONS)
 DEFINITIONS = tuple(f"{resource}.{names.GROUP}" for resource in RESOURCES)
 RIGHTS = MANIFESTS / "base" / "policies-rights.yaml"
-WISH = """
+SETTING = """
 apiVersion: fairlead.dev/v1alpha1
 kind: PlacementPolicy
-metadata: {name: wish}
+metadata: {name: setting}
 spec: {overrides: {capacity: [{class: spot, mode: Constrain}]}}
 """
 
@@ -163,13 +163,13 @@ def test_the_set_follows_the_objects_of_the_cluster(
         wait_for_set(server, pool_policy("b"))
         assert pool(server) == "b"
 
-        kubectl("apply", "-f", "-", stdin=f"{LABELLED_SPOT}---{WISH}")
-        wait_for_set(server, pool_policy("b"), LABELLED_SPOT, WISH)
+        kubectl("apply", "-f", "-", stdin=f"{LABELLED_SPOT}---{SETTING}")
+        wait_for_set(server, pool_policy("b"), LABELLED_SPOT, SETTING)
         changed = LABELLED_SPOT.replace("lifecycle: spot", "lifecycle: cheap")
         kubectl("apply", "-f", "-", stdin=changed)
-        wait_for_set(server, pool_policy("b"), changed, WISH)
+        wait_for_set(server, pool_policy("b"), changed, SETTING)
 
-        kubectl("delete", "pp", "wish", "pool")
+        kubectl("delete", "pp", "setting", "pool")
         wait_for_set(server, changed)
         kubectl("delete", "cc", "spot")
         wait_for_set(server)
@@ -196,11 +196,11 @@ def test_a_set_that_is_none_leaves_the_last_good_one(
 ) -> None:
     """Named in log, metric and readiness with the object and the field, until it is mended."""
     kubectl("apply", "-f", "-", stdin=pool_policy("a"))
-    where = "placementpolicies/wish: spec.overrides.capacity[0].class: "
+    where = "placementpolicies/setting: spec.overrides.capacity[0].class: "
     unknown = (where, "no capacity class")
     with serving(plane, tmp_path) as server:
         wait_for_set(server, pool_policy("a"))
-        kubectl("apply", "-f", "-", stdin=WISH)
+        kubectl("apply", "-f", "-", stdin=SETTING)
         refused = server.line("policies refused, the last good ones serve on")
         mentions(refused["error"], where, "no capacity class 'spot'", "none is defined")
         wait_for_reason(server, *unknown, "loaded at")
@@ -210,7 +210,7 @@ def test_a_set_that_is_none_leaves_the_last_good_one(
 
         # Nor is any other write taken, until the whole set is one.
         kubectl("apply", "-f", "-", stdin=LABELLED_SPOT)
-        wait_for_set(server, pool_policy("a"), LABELLED_SPOT, WISH)
+        wait_for_set(server, pool_policy("a"), LABELLED_SPOT, SETTING)
         assert where not in wait_for_reason(server, "loaded at")
 
         kubectl("delete", "cc", "spot")
@@ -219,7 +219,7 @@ def test_a_set_that_is_none_leaves_the_last_good_one(
             late.line("policies refused, there are none to serve")
             wait_for_reason(late, *unknown)
             assert late.readiness()[0] == 503
-            kubectl("delete", "pp", "wish")
+            kubectl("delete", "pp", "setting")
             late.wait_ready()
             wait_for_set(late, pool_policy("a"))
         wait_for_set(server, pool_policy("a"))
@@ -273,14 +273,14 @@ def test_a_cluster_without_the_definitions_is_waited_for_and_their_loss_is_survi
         server.wait_ready()
         wait_for_reason(server, "loaded at", "placementexceptions.fairlead.dev", "there are none")
         define(kubectl)
-        kubectl("apply", "-f", "-", stdin=f"{LABELLED_SPOT}---{WISH}---{pool_policy('a')}")
-        wait_for_set(server, LABELLED_SPOT, WISH, pool_policy("a"))
+        kubectl("apply", "-f", "-", stdin=f"{LABELLED_SPOT}---{SETTING}---{pool_policy('a')}")
+        wait_for_set(server, LABELLED_SPOT, SETTING, pool_policy("a"))
 
         kubectl("delete", "crd", *DEFINITIONS)
         wait_for_reason(server, "vanished with the definition", "loaded at")
         assert server.readiness()[0] == 200
         assert pool(server) == "a"
-        wait_for_set(server, LABELLED_SPOT, WISH, pool_policy("a"))
+        wait_for_set(server, LABELLED_SPOT, SETTING, pool_policy("a"))
 
         define(kubectl)
         kubectl("apply", "-f", "-", stdin=pool_policy("c"))

@@ -67,7 +67,7 @@ def policy(name: str, **spec: Any) -> str:
     return text(names.POLICY_KIND, name, **spec)
 
 
-def wish(of: str, name: str = "wish") -> str:
+def setting(of: str, name: str = "setting") -> str:
     """A policy that prefers a class."""
     return policy(name, overrides={"capacity": [{"class": of, "mode": "Prefer"}]})
 
@@ -108,8 +108,8 @@ def test_an_unknown_class_is_refused_with_the_cure(kubectl: Kubectl) -> None:
     """Every one at once, and in a dry run as well; nothing of it is stored."""
     apply(kubectl, SPOT)
     there = "(classes: spot)"
-    wishes = [{"class": each, "mode": "Prefer"} for each in ("spt", "large")]
-    manifest = policy("wish", overrides={"capacity": wishes})
+    settings = [{"class": each, "mode": "Prefer"} for each in ("spt", "large")]
+    manifest = policy("setting", overrides={"capacity": settings})
     for flags in ([], ["--dry-run=server"]):
         head, first, second = refusal(kubectl, manifest, *flags).splitlines()
         assert head == "2 errors:"
@@ -161,24 +161,24 @@ def test_a_label_that_decides_what_matches_is_not_written(kubectl: Kubectl) -> N
 
 def test_a_class_goes_only_when_nobody_names_it_any_more(kubectl: Kubectl) -> None:
     """Those who do are named; once they are gone it goes, at once."""
-    apply(kubectl, SPOT + ON_DEMAND + wish("spot"))
+    apply(kubectl, SPOT + ON_DEMAND + setting("spot"))
     done = kubectl.run("delete", "capacityclass", "spot")
     assert done.returncode == 1
     (line,) = done.stderr.split(REFUSED)[1].splitlines()
     assert line.startswith("class 'spot' ")
-    named = "by class 'on-demand', policy 'wish' "
+    named = "by class 'on-demand', policy 'setting' "
     mentions(line, named, "(capacityclasses/on-demand: spec.complementOf)", "change or delete")
-    kubectl("delete", "pp/wish", "cc/on-demand", "cc/spot")
+    kubectl("delete", "pp/setting", "cc/on-demand", "cc/spot")
 
 
 def test_a_class_and_who_names_it_can_be_applied_together(kubectl: Kubectl) -> None:
     """The one before the other, as kubectl sends them: no replica has to have heard of it yet."""
     for at in range(3):
         classes = text(names.CLASS_KIND, f"c{at}", nodes=[{"labels": {"c": f"{at}"}}])
-        code, said = apply(kubectl, classes + wish(f"c{at}", f"wish-{at}"))
+        code, said = apply(kubectl, classes + setting(f"c{at}", f"setting-{at}"))
         assert code == 0, said
     late = text(names.CLASS_KIND, "late", nodes=[{"labels": {"c": "late"}}])
-    mentions(refusal(kubectl, wish("late") + late), "no capacity class 'late'")
+    mentions(refusal(kubectl, setting("late") + late), "no capacity class 'late'")
 
 
 def test_what_policies_mean_beside_each_other_is_warned_of(kubectl: Kubectl) -> None:
@@ -220,14 +220,14 @@ def test_a_set_that_is_wrong_can_be_mended_step_by_step(
     """What was wrong before refuses nobody: neither the one who mends it, nor anybody else."""
     configuration = policy_api.api.get(CONFIGURATION)
     unregister(policy_api)
-    apply(kubectl, wish("spot") + wish("large", "other"))
+    apply(kubectl, setting("spot") + setting("large", "other"))
     register(policy_api, configuration)
-    kubectl("label", "pp", "wish", "team=a")
+    kubectl("label", "pp", "setting", "team=a")
     assert apply(kubectl, policy("else", overrides=pool("a")))[0] == 0
-    assert "'tiny'" in refusal(kubectl, wish("tiny"))
+    assert "'tiny'" in refusal(kubectl, setting("tiny"))
     assert apply(kubectl, SPOT)[0] == 0
-    assert apply(kubectl, wish("spot", "other"))[0] == 0
-    kubectl("delete", "pp", "wish", "other", "else")
+    assert apply(kubectl, setting("spot", "other"))[0] == 0
+    kubectl("delete", "pp", "setting", "other", "else")
 
 
 def unregister(plane: ControlPlane) -> None:
@@ -249,7 +249,7 @@ def bare(configuration: Json) -> Json:
 
 def is_judged(plane: ControlPlane) -> bool:
     """Whether a policy for a class that nobody has is refused."""
-    body = yaml.safe_load(wish("of-nobody", "probe").removeprefix("---\n"))
+    body = yaml.safe_load(setting("of-nobody", "probe").removeprefix("---\n"))
     path = f"/apis/{names.API_VERSION}/{names.PLACEMENT_POLICIES}?dryRun=All"
     return plane.api.call("POST", path, body)[0] == 403
 

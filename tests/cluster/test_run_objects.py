@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from tests.cluster.manifests import workload
 from tests.run.runs import a_run, containers, spec_of
 from webhook import names
-from webhook.controller.known import Known
 from webhook.controller.objects import DEPLOYMENT, SERVICE, Objects
+from webhook.controller.observed_state import ObservedState
 from webhook.kube.client import connect
 from webhook.kube.token_bucket import TokenBucket
 from webhook.kube.writer import Writer
@@ -34,7 +34,7 @@ def test_only_the_very_object_that_was_seen_is_changed(
 
     async def play() -> None:
         async with connect(control_plane.kubeconfig) as client:
-            objects = Objects(client, Writer(client, TokenBucket(100, 100)), Known())
+            objects = Objects(client, Writer(client, TokenBucket(100, 100)), ObservedState())
 
             async def specs() -> list[Json]:
                 found = [await client.get(kind.path(namespace, "mnist")) for kind in kinds]

@@ -84,7 +84,7 @@ def test_what_is_too_deep_for_rules_is_taken(run_api: ControlPlane, case: Case) 
     ids=lambda each: each if isinstance(each, str) else "",
 )
 def test_no_two_of_one_key(run_api: ControlPlane, run: Json, field: str) -> None:
-    """Two overrides of one replica, two ports of one number, two wishes for one class."""
+    """Two overrides of one replica, two ports of one number, two settings for one class."""
     ((where, message),) = problems(run_api, run)
 
     assert where == field

@@ -234,8 +234,8 @@ def test_policies_of_the_sandbox_s_own_are_judged_when_they_are_written(pair: Pa
     kubectl("run", "placed", "--image=example.invalid/none", "--labels=fairlead.dev/run=one")
     placed = kubectl.json("get", "pod", "placed")
     assert placed["spec"]["nodeSelector"] == {"cloud.google.com/gke-nodepool": "on-demand"}
-    wish = "{capacity: [{class: none, mode: Constrain}]}"
-    wrong = POLICIES.partition("spec:")[0] + f"spec: {{overrides: {wish}}}\n"
+    setting = "{capacity: [{class: none, mode: Constrain}]}"
+    wrong = POLICIES.partition("spec:")[0] + f"spec: {{overrides: {setting}}}\n"
     refused = kubectl.run("apply", "-f", "-", stdin=wrong)
     assert refused.returncode == 1
     mentions(refused.stderr, "no capacity class 'none'")

@@ -52,7 +52,7 @@ def authored(live: PodPlacement, today: PolicySet) -> Authored:
     return without_credits(live, credited(live), today)
 
 
-def test_what_every_kind_of_wish_gave_is_taken_away_again() -> None:
+def test_what_every_kind_of_setting_gave_is_taken_away_again() -> None:
     """Members, tolerations, capacity and required affinity; the stamp, too."""
     by = policies(POOL, GPU, SPOT)
     came = arrival(nodeSelector={"own": "x"}, tolerations=[{"key": "own", "operator": "Exists"}])
@@ -62,7 +62,7 @@ def test_what_every_kind_of_wish_gave_is_taken_away_again() -> None:
     assert authored(live, by) == Authored(pods.read(came.pod))
 
 
-def test_a_policy_that_wishes_something_else_by_now_is_undone_by_the_fields_name() -> None:
+def test_a_policy_that_sets_something_else_by_now_is_undone_by_the_fields_name() -> None:
     """The stamp names the key; what was given there is gone, whatever it was."""
     live = placed(arrival(), policies(POOL, GPU))
     found = authored(live, policies(OTHER_POOL))

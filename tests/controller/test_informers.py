@@ -10,7 +10,7 @@ from tests.controller.runs import Api, raw_pod, raw_run, refused
 from tests.kube.fake_api import until
 from webhook.controller import informers as module
 from webhook.controller.informers import Informers, collection
-from webhook.controller.known import Known
+from webhook.controller.observed_state import ObservedState
 
 LISTS = ("runs", "pods", "services", "configmaps", "deployments")
 
@@ -20,8 +20,8 @@ def empty_lists(api: Api) -> None:
         api.answers["list", resource] = {"items": []}
 
 
-def synced() -> Known:
-    known = Known()
+def synced() -> ObservedState:
+    known = ObservedState()
     for cache in (known.runs, known.pods, known.services, known.config_maps, known.deployments):
         cache.replace({}, "50")
     return known
@@ -29,7 +29,7 @@ def synced() -> Known:
 
 def test_runs_are_watched_whole_and_else_only_what_is_marked_as_ours() -> None:
     """Never all pods of the cluster."""
-    informers = Informers(Api().client, Known())
+    informers = Informers(Api().client, ObservedState())
     queries = {each.resource: dict(each.query) for each in informers.all}
     ours = {"labelSelector": "app.kubernetes.io/managed-by=fairlead"}
     assert queries == {resource: {} if resource == "runs" else ours for resource in LISTS}
@@ -37,16 +37,16 @@ def test_runs_are_watched_whole_and_else_only_what_is_marked_as_ours() -> None:
 
 def test_nodes_and_classes_are_watched_beside_where_that_is_allowed() -> None:
     """In a namespace alone nobody has the right to; nothing waits for them."""
-    beside = Informers(Api().client, Known()).beside
+    beside = Informers(Api().client, ObservedState()).beside
     assert [each.resource for each in beside] == ["nodes", "capacityclasses"]
-    assert Informers(Api().client, Known(), "lab", nodes=False).beside == ()
-    of_all = Informers(Api().client, Known(), "lab").beside
+    assert Informers(Api().client, ObservedState(), "lab", nodes=False).beside == ()
+    of_all = Informers(Api().client, ObservedState(), "lab").beside
     assert not any("/namespaces/" in each.path for each in of_all)
 
 
 def test_one_namespace_is_watched_by_its_own_paths() -> None:
     """For that a Role is enough."""
-    informers = Informers(Api().client, Known(), "lab")
+    informers = Informers(Api().client, ObservedState(), "lab")
     assert all("/namespaces/lab/" in each.path for each in informers.all)
     assert collection("/api/v1", "pods") == "/api/v1/pods"
 
@@ -101,7 +101,7 @@ def test_a_list_that_fails_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -
 
 def test_before_every_cache_is_filled_nobody_leads() -> None:
     """A run without its pods would look as if they had vanished."""
-    api, known = Api(), Known()
+    api, known = Api(), ObservedState()
     empty_lists(api)
 
     async def run() -> None:

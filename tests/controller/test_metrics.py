@@ -6,8 +6,8 @@ from prometheus_client import CollectorRegistry
 
 from tests.controller.runs import Api, stored_run
 from webhook.controller.informers import Informers
-from webhook.controller.known import Known
 from webhook.controller.metrics import RESULTS, ControllerMetrics
+from webhook.controller.observed_state import ObservedState
 
 
 def metrics() -> tuple[CollectorRegistry, ControllerMetrics]:
@@ -52,7 +52,7 @@ def test_every_result_has_its_series_from_the_start() -> None:
 def test_runs_caches_and_numbers_are_read_at_each_scrape() -> None:
     """Runs by phase, a run of no phase yet among the pending; caches by resource."""
     registry, counted = metrics()
-    known = Known(clock=lambda: 100.0)
+    known = ObservedState(clock=lambda: 100.0)
     informers = Informers(Api().client, known)
     depth = [3.0]
     numbers = (

@@ -8,8 +8,8 @@ import pytest
 
 from tests.controller.runs import UID, Api, Json, raw_node, raw_pod, raw_run, refused, run
 from webhook import names
-from webhook.controller.known import Known
 from webhook.controller.objects import ONE_BY_ONE, POD, RUN, Objects
+from webhook.controller.observed_state import ObservedState
 from webhook.errors import ClusterError
 from webhook.run.observed import Refusal
 
@@ -25,7 +25,7 @@ class Stage:
 
     def __init__(self) -> None:
         self.api = Api()
-        self.known = Known()
+        self.known = ObservedState()
         self.known.pods.replace({}, "1")
         self.known.runs.replace({}, "1")
         self.objects = Objects(self.api.client, self.api.writer, self.known)

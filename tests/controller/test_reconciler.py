@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from tests.controller.runs import UID, Api, Json, raw_node, raw_pod, raw_run, refused
-from tests.controller.test_carry_out import QUOTA, Counted
+from tests.controller.test_action_executor import QUOTA, Counted
 from webhook.controller import reconciler as module
+from webhook.controller.action_executor import ActionExecutor
 from webhook.controller.announcer import Announcer
-from webhook.controller.carry_out import Doer
-from webhook.controller.known import Known
 from webhook.controller.objects import Objects
-from webhook.controller.readings import Readings
+from webhook.controller.observed_state import ObservedState
 from webhook.controller.reconciler import Reconciler
 from webhook.controller.refusals import Refusals
+from webhook.controller.run_cache import RunCache
 from webhook.errors import ClusterError, InvalidRun, NotLeading
 from webhook.run.actions import Outcome
 from webhook.run.plan import plan
@@ -33,7 +33,7 @@ class Stage:
     def __init__(self, **changes: Any) -> None:
         self.now = 100.0
         self.moment = NOW
-        self.api, self.known = Api(), Known()
+        self.api, self.known = Api(), ObservedState()
         for cache in (self.known.pods, self.known.services, self.known.runs):
             cache.replace({}, "1")
         self.raw = raw_run(**changes)
@@ -45,8 +45,8 @@ class Stage:
         self.reconciler = Reconciler(
             self.known,
             objects,
-            Readings(plan),
-            Doer(objects, self.refusals, Counted()),
+            RunCache(plan),
+            ActionExecutor(objects, self.refusals, Counted()),
             self.refusals,
             Announced(self),
             self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from webhook.controller.carry_out import new_key_pair
+from webhook.controller.action_executor import new_key_pair
 
 
 def test_a_pair_belongs_together_and_is_in_openssh_s_forms() -> None:

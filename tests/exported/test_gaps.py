@@ -143,7 +143,7 @@ def test_all_refusals_come_at_once() -> None:
     assert [line[:9] for line in problems(linux, prevent)] == ["policy p0", "policy p1"]
 
 
-def test_wishes_of_policies_that_never_meet_are_no_matter() -> None:
+def test_settings_of_policies_that_never_meet_are_no_matter() -> None:
     """Different kinds, roles, namespaces or labels keep two policies apart."""
     selector = {"nodeSelector": {"pool": "b"}}
     for one, other in (

@@ -29,7 +29,7 @@ conditions: st.SearchStrategy[Addition] = fixed(
     (at("spec", "match", "namespaceSelector"), {"matchLabels": {"tier": "batch"}}),
     (at("spec", "exclude"), [{"coordinator": True}, {"namespaces": ["wh?le"]}]),
 )
-wishes: st.SearchStrategy[Addition] = one(*PARTS).flatmap(
+settings: st.SearchStrategy[Addition] = one(*PARTS).flatmap(
     lambda part: fixed(
         (at("spec", part, "nodeSelector", names.OS_LABEL), "linux"),
         (at("spec", part, "nodeSelector", names.OS_LABEL), "windows"),
@@ -94,7 +94,7 @@ def policy_documents(draw: st.DrawFn, most: int = 4) -> list[Json]:
     """PlacementPolicy documents, each valid; whether they are a set beside each other is open."""
     documents: list[Json] = draw(policy_lists(most=most))
     for document in documents:
-        for addition in draw(st.lists(st.one_of(wishes, wishes, conditions), max_size=3)):
+        for addition in draw(st.lists(st.one_of(settings, settings, conditions), max_size=3)):
             added(document, addition)
         if document["spec"].get("enforcement") == "Audit":
             document["spec"].pop("rollout", None)  # the two together are an error

@@ -34,7 +34,7 @@ def test_a_refusal_carries_status_reason_and_the_servers_words() -> None:
 def test_the_time_to_leave_the_server_alone_is_in_the_header_or_the_status(
     header: dict[str, str], details: object, expected: float | None
 ) -> None:
-    """Whole seconds count, the header's first; anything else is no wish."""
+    """Whole seconds count, the header's first; anything else is no setting."""
     body = {"kind": "Status", "code": 429, "reason": "TooManyRequests", "details": details}
     assert refusal(429, header, json.dumps(body).encode(), "GET /x").retry_after == expected
 

@@ -1,6 +1,6 @@
 """Hypothesis strategies: pods, nodes, classes and policies over a small world of labels.
 
-Few keys and few values, so that wishes meet and contradict each other often.
+Few keys and few values, so that settings meet and contradict each other often.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ VALUES: dict[str, list[str]] = {
     "spot": ["true", "false"],
     "gen": ["1", "2", "7"],
 }
-# One more value for each key that nobody ever names: a node that is like none of the wishes.
+# One more value for each key that nobody ever names: a node that is like none of the settings.
 WORLD = {key: [*values, "9"] for key, values in VALUES.items()}
 # Whatever Gt and Lt ask for between the bounds that expressions() draws.
 WORLD["gen"] = ["0", "1", "2", "3", "6", "7", "8"]
@@ -273,14 +273,14 @@ def placements(draw: st.DrawFn, part: str) -> Json:
     if draw(st.integers(0, 2)) == 0:
         result["tolerations"] = draw(some(tolerations()))
     if draw(st.integers(0, 2)) == 0:
-        wishes = draw(
+        settings = draw(
             st.lists(
                 st.builds(lambda c, m: {"class": c, "mode": m}, one(*CLASS_NAMES), one(*MODES)),
                 max_size=2,
-                unique_by=lambda wish: str(wish["class"]),
+                unique_by=lambda setting: str(setting["class"]),
             )
         )
-        result["capacity"] = wishes
+        result["capacity"] = settings
     if draw(st.integers(0, 4)) == 0:
         result["topologySpreadConstraints"] = _by_pair(draw(some(spread_constraints, 2)))
     for field, values in (

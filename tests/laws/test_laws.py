@@ -88,8 +88,8 @@ def excused_keys(policies: list[Json]) -> frozenset[str]:
     for policy in policies:
         overrides = policy["spec"].get("overrides", {})
         found |= overrides.get("nodeSelector", {}).keys()
-        for wish in overrides.get("capacity", []):
-            found |= class_keys(wish["class"])
+        for setting in overrides.get("capacity", []):
+            found |= class_keys(setting["class"])
     return frozenset(found)
 
 
@@ -327,12 +327,12 @@ def required_of(pod: Json, policies: list[Json], classes: Any) -> Iterator[Calla
         and "rollout" not in each["spec"]
     ]
     # A policy that requires None of a class may stand before one that requires more of it.
-    capacity = [wish for placement in in_force for wish in placement.get("capacity", [])]
-    waived = {wish["class"] for wish in capacity if wish["mode"] == "None"}
-    for wish in capacity:
-        if wish["class"] not in waived and wish["mode"] in ("Constrain", "Prevent"):
-            inside = wish["mode"] == "Constrain"
-            yield lambda node, w=wish, i=inside: classes(w["class"], node) is i  # type: ignore[misc]
+    capacity = [setting for placement in in_force for setting in placement.get("capacity", [])]
+    waived = {setting["class"] for setting in capacity if setting["mode"] == "None"}
+    for setting in capacity:
+        if setting["class"] not in waived and setting["mode"] in ("Constrain", "Prevent"):
+            inside = setting["mode"] == "Constrain"
+            yield lambda node, w=setting, i=inside: classes(w["class"], node) is i  # type: ignore[misc]
     for placement in in_force:
         asked = {
             "nodeSelector": placement.get("nodeSelector", {}),
@@ -525,7 +525,7 @@ def test_law_9_the_same_input_gives_the_same_bytes() -> None:
 @pytest.mark.parametrize(("first", "second"), list(itertools.permutations(MODES, 2)))
 def test_two_policies_that_want_one_class_go_by_priority(first: str, second: str) -> None:
     """The higher priority decides the mode of a class; the other is lost, and the trace says so."""
-    wish = {
+    setting = {
         mode: document(
             "PlacementPolicy",
             mode.lower(),
@@ -534,8 +534,8 @@ def test_two_policies_that_want_one_class_go_by_priority(first: str, second: str
         for at, mode in enumerate((first, second))
     }
     pod = {"metadata": {"labels": {names.RUN: "r"}}, "spec": {"containers": []}}
-    alone = patched(pod, decided(pod, policy_set([wish[first]])))
-    together = decided(pod, policy_set(list(wish.values())))
+    alone = patched(pod, decided(pod, policy_set([setting[first]])))
+    together = decided(pod, policy_set(list(setting.values())))
     assert patched(pod, together)["spec"] == alone["spec"]
     assert any(e.policy == second.lower() and e.outcome == "lost" for e in together.trace)
 

@@ -8,7 +8,7 @@ import pytest
 
 from webhook.placement.fields import BY_NAME, FIELDS, MAPS, SCALARS, Field, Shape, says_nothing
 from webhook.placement.pod import PodPlacement, read
-from webhook.placement.schema.placement import PlacementModel, Wishes
+from webhook.placement.schema.placement import PlacementModel, PlacementSettings
 
 
 def test_every_field_of_the_model_has_a_row() -> None:
@@ -18,7 +18,9 @@ def test_every_field_of_the_model_has_a_row() -> None:
 
 def test_policies_set_the_fields_that_their_rows_say() -> None:
     """The model of overrides refuses the others."""
-    assert {each.name for each in FIELDS if each.by_policies} == set(Wishes.outer_names())
+    assert {each.name for each in FIELDS if each.by_policies} == set(
+        PlacementSettings.outer_names()
+    )
 
 
 def test_every_attribute_of_a_pods_placement_has_a_row_or_a_reader_of_its_own() -> None:

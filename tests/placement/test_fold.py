@@ -34,7 +34,7 @@ def selector(value: str) -> Json:
 
 
 def capacity(name: str, mode: str) -> Json:
-    """One capacity wish."""
+    """One capacity setting."""
     return {"capacity": [{"class": name, "mode": mode}]}
 
 
@@ -76,7 +76,7 @@ def test_two_long_values_are_cut_so_that_they_differ() -> None:
         mentions(text, "xx1'", "xx2'")
 
 
-def test_a_wish_that_no_node_can_meet_beside_an_earlier_one_drops_with_a_warning(
+def test_a_setting_that_no_node_can_meet_beside_an_earlier_one_drops_with_a_warning(
     wording: Wording,
 ) -> None:
     """Even where they are about different fields."""
@@ -95,8 +95,8 @@ def test_a_wish_that_no_node_can_meet_beside_an_earlier_one_drops_with_a_warning
 
 def test_two_classes_that_leave_no_node_together_do_not_stand_together() -> None:
     """Spot and what is not spot."""
-    wishes = [{"overrides": capacity(name, "Constrain")} for name in ("spot", "on-demand")]
-    bundle = folded(*wishes)
+    settings = [{"overrides": capacity(name, "Constrain")} for name in ("spot", "on-demand")]
+    bundle = folded(*settings)
     assert [w.capacity.name for w in bundle.capacity] == ["spot"]
     assert "beside policy a (capacity[spot])" in bundle.trace[0].reason
 

@@ -113,8 +113,8 @@ def test_what_only_everything_before_leaves_no_node_names_kueue_too(wording: Wor
 
 def test_an_override_that_takes_a_key_away_is_named_beside_kueue(wording: Wording) -> None:
     """Where nothing is kept: a mode of a class removes what it cannot be met beside."""
-    wish = {"capacity": [{"class": "spot", "mode": "Prevent"}]}
-    policies = policy_set([document("PlacementPolicy", "stable", {"overrides": wish})])
+    setting = {"capacity": [{"class": "spot", "mode": "Prevent"}]}
+    policies = policy_set([document("PlacementPolicy", "stable", {"overrides": setting})])
     manifest = pod(nodeSelector={"spot": "true"})
     decision = decided(manifest, policies)
     (warning,) = (each for each in decision.warnings if "Kueue" in each)

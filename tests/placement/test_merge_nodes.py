@@ -85,8 +85,8 @@ def test_a_default_looks_at_the_terms_that_pruning_leaves() -> None:
 def test_a_default_that_leaves_no_node_stands_back_and_the_next_one_is_tried() -> None:
     """Each by itself, in the order of the fold."""
     what = pod(one_of(zone="c", spot="true"))
-    wishes = [{"class": "pool-b", "mode": "Constrain"}]
-    compiled = policy_set([policy(defaults={"capacity": wishes, "nodeSelector": {"pool": "a"}})])
+    settings = [{"class": "pool-b", "mode": "Constrain"}]
+    compiled = policy_set([policy(defaults={"capacity": settings, "nodeSelector": {"pool": "a"}})])
     decision = decided(what, compiled)
     after = patched(what, decision)
     assert after["spec"]["nodeSelector"] == {"pool": "a"}
@@ -97,8 +97,8 @@ def test_a_default_that_leaves_no_node_stands_back_and_the_next_one_is_tried() -
 def test_a_pod_with_more_terms_than_can_be_computed_is_refused_with_the_count() -> None:
     """As it comes, it may have as many terms as are computed; what is ANDed multiplies them."""
     what = pod(*(one_of(zone=f"z{at}") for at in range(600)))
-    wish = {"capacity": [{"class": "pool-b", "mode": "Constrain"}]}
-    decision = decided(what, policy_set([policy(overrides=wish)]))
+    setting = {"capacity": [{"class": "pool-b", "mode": "Constrain"}]}
+    decision = decided(what, policy_set([policy(overrides=setting)]))
     assert not decision.allowed
     assert "1200 terms, over 1024" in decision.reason
     assert decided(what, policy_set([policy(overrides={"labels": {"a": "b"}})])).allowed
@@ -108,8 +108,8 @@ def test_a_pod_whose_values_come_to_more_than_can_be_computed_is_refused() -> No
     """Before they are multiplied."""
     names = [f"node-{at}" for at in range(40_000)]
     term = {"matchExpressions": [{"key": "host", "operator": "In", "values": names}]}
-    wish = {"capacity": [{"class": "pool-b", "mode": "Constrain"}]}
-    decision = decided(pod(term), policy_set([policy(overrides=wish)]))
+    setting = {"capacity": [{"class": "pool-b", "mode": "Constrain"}]}
+    decision = decided(pod(term), policy_set([policy(overrides=setting)]))
     assert not decision.allowed
     assert "values, over 65536" in decision.reason
 
@@ -117,8 +117,8 @@ def test_a_pod_whose_values_come_to_more_than_can_be_computed_is_refused() -> No
 def test_a_default_with_which_there_would_be_too_many_terms_stands_back() -> None:
     """It rejects nobody; the other defaults still apply, and a second call decides the same."""
     what = pod(*(one_of(gen=f"{at}") for at in range(600)))
-    wishes = [{"class": "pool-b", "mode": "Constrain"}]
-    spec = {"defaults": {"capacity": wishes, "nodeSelector": {"rack": "r1"}}}
+    settings = [{"class": "pool-b", "mode": "Constrain"}]
+    spec = {"defaults": {"capacity": settings, "nodeSelector": {"rack": "r1"}}}
     compiled = policy_set([policy(**spec)])
     decision = decided(what, compiled)
     after = patched(what, decision)

@@ -9,18 +9,18 @@ from tests.wording import Wording, mentions
 from webhook.placement.capacity import Mode
 from webhook.placement.schema import (
     Affinity,
-    CapacityWish,
+    CapacitySetting,
     Defaults,
     LabelSelectorRequirement,
     NodeSelectorRequirement,
     PlacementModel,
+    PlacementSettings,
     PodAffinityTerm,
     PodSecurityContext,
     Strict,
     Taint,
     Toleration,
     TopologySpreadConstraint,
-    Wishes,
 )
 
 
@@ -135,9 +135,12 @@ def test_a_placement_is_dumped_as_it_was_written() -> None:
 
 def test_a_model_can_be_made_with_names_in_snake_case() -> None:
     """Code writes the attributes' names, documents the outer ones."""
-    wish = CapacityWish(class_name="spot", mode=Mode.ALLOW)
+    setting = CapacitySetting(class_name="spot", mode=Mode.ALLOW)
 
-    assert wish.model_dump(by_alias=True, exclude_none=True) == {"class": "spot", "mode": "Allow"}
+    assert setting.model_dump(by_alias=True, exclude_none=True) == {
+        "class": "spot",
+        "mode": "Allow",
+    }
 
 
 def test_a_model_cannot_be_changed() -> None:
@@ -165,9 +168,9 @@ def test_an_unknown_field_that_is_near_to_none_lists_the_fields(wording: Wording
 @pytest.mark.parametrize(
     ("model", "data", "path"),
     [
-        (CapacityWish, {"class": "a", "mode": "Prefer", "weight": "5"}, "weight"),
-        (CapacityWish, {"class": "a", "mode": "Prefer", "weight": 5.0}, "weight"),
-        (CapacityWish, {"class": "a", "mode": "Prefer", "weight": True}, "weight"),
+        (CapacitySetting, {"class": "a", "mode": "Prefer", "weight": "5"}, "weight"),
+        (CapacitySetting, {"class": "a", "mode": "Prefer", "weight": 5.0}, "weight"),
+        (CapacitySetting, {"class": "a", "mode": "Prefer", "weight": True}, "weight"),
         (Toleration, {"key": "a", "value": 5}, "value"),
         (Toleration, {"key": "a", "value": True}, "value"),
         (PodSecurityContext, {"runAsNonRoot": 1}, "runAsNonRoot"),
@@ -340,23 +343,25 @@ def test_one_pair_of_topology_key_and_action_has_one_constraint(wording: Wording
     """The API server refuses two constraints of one pair, so a policy cannot have them."""
     other = {**SPREAD, "whenUnsatisfiable": "ScheduleAnyway"}
 
-    [(at, said)] = errors(Wishes, {"topologySpreadConstraints": [SPREAD, other, SPREAD]})
+    [(at, said)] = errors(PlacementSettings, {"topologySpreadConstraints": [SPREAD, other, SPREAD]})
     assert at == "topologySpreadConstraints.2"
     mentions(said, "topologyKey and whenUnsatisfiable", "that of [0] too")
     wording(said)
 
 
-def test_one_class_has_one_wish() -> None:
-    """Two wishes of one placement for one class contradict each other."""
-    wishes = [{"class": "spot", "mode": "Allow"}, {"class": "spot", "mode": "Prevent"}]
+def test_one_class_has_one_setting() -> None:
+    """Two settings of one placement for one class contradict each other."""
+    settings = [{"class": "spot", "mode": "Allow"}, {"class": "spot", "mode": "Prevent"}]
 
-    assert [at for at, _ in errors(Wishes, {"capacity": wishes})] == ["capacity.1.class"]
+    assert [at for at, _ in errors(PlacementSettings, {"capacity": settings})] == [
+        "capacity.1.class"
+    ]
 
 
 @pytest.mark.parametrize("mode", ["Allow", "Constrain", "Prevent", "None"])
 def test_a_weight_goes_with_prefer_only(mode: str, wording: Wording) -> None:
     """A weight beside another mode would mean nothing."""
-    [(at, said)] = errors(CapacityWish, {"class": "spot", "mode": mode, "weight": 5})
+    [(at, said)] = errors(CapacitySetting, {"class": "spot", "mode": mode, "weight": 5})
     assert at == "weight"
     mentions(said, "mode Prefer only", f"is {mode}")
     wording(said)
@@ -365,10 +370,10 @@ def test_a_weight_goes_with_prefer_only(mode: str, wording: Wording) -> None:
 @pytest.mark.parametrize("weight", [0, 101, -1, 2**70])
 def test_a_weight_is_from_1_to_100(weight: int) -> None:
     """Other weights are refused, as the API server refuses them."""
-    assert errors(CapacityWish, {"class": "spot", "mode": "Prefer", "weight": weight})
+    assert errors(CapacitySetting, {"class": "spot", "mode": "Prefer", "weight": weight})
 
 
-@pytest.mark.parametrize("model", [Defaults, Wishes])
+@pytest.mark.parametrize("model", [Defaults, PlacementSettings])
 def test_policies_may_not_set_node_name(model: type[Strict], wording: Wording) -> None:
     """A node's name passes by the scheduler and by taints: it is the environment's alone."""
     [(at, said)] = errors(model, {"nodeName": "n1"})
@@ -387,7 +392,7 @@ def test_defaults_know_two_strategies() -> None:
 
 def test_overrides_and_requirements_have_no_strategy() -> None:
     """What wins or rejects leaves nothing to choose, and the error says where it belongs."""
-    [(at, said)] = errors(Wishes, {"patchStrategy": "IsNull"})
+    [(at, said)] = errors(PlacementSettings, {"patchStrategy": "IsNull"})
 
     assert at == "patchStrategy"
     assert "it belongs to defaults" in said

@@ -103,7 +103,7 @@ def test_a_class_without_nodes_is_a_warning(wording: Wording) -> None:
 def test_what_leaves_no_node_is_named_where_it_stands(
     spec: str, path: tuple[str, ...], culprit: str, wording: Wording
 ) -> None:
-    """A single wish, the wishes of a part together, or the parts together."""
+    """A single setting, the settings of a part together, or the parts together."""
     concern = only(spec)
     assert concern == Concern("PlacementPolicy", "p", path, concern.message)
     assert concern.message.startswith(culprit)
@@ -159,7 +159,7 @@ def test_passing_states_of_nodes_are_nobodys_fault() -> None:
     assert judged("defaults: {nodeSelector: {pool: steady}}", world).concerns == ()
 
 
-def test_a_wish_that_folding_drops_does_not_count_twice() -> None:
+def test_a_setting_that_folding_drops_does_not_count_twice() -> None:
     """Of two parts that want other values of one key the first stands, and leaves nodes."""
     spec = "overrides: {nodeSelector: {pool: spot}}, defaults: {nodeSelector: {pool: steady}, "
     found = judged(spec + "tolerations: [{key: spot, operator: Exists}]}")

@@ -42,9 +42,9 @@ def test_two_documents_of_one_kind_and_name_collide(wording: Wording) -> None:
 
 def test_a_class_that_no_document_describes_is_an_error_where_it_is_named(wording: Wording) -> None:
     """In a policy, and in complementOf; the classes that there are, are listed."""
-    wish = "overrides: {capacity: [{class: sopt, mode: Allow}]}"
+    setting = "overrides: {capacity: [{class: sopt, mode: Allow}]}"
     rest = CLASS % ("rest", "{complementOf: nothing}")
-    slip, unknown = findings(a=SPOT, b=POLICY % ("p", wish), c=rest)
+    slip, unknown = findings(a=SPOT, b=POLICY % ("p", setting), c=rest)
     assert slip.startswith("b.yaml:5:34: spec.overrides.capacity[0].class: ")
     mentions(slip, "capacity class 'sopt'", "classes: rest, spot", "did you mean 'spot'?")
     wording(slip)
@@ -56,8 +56,8 @@ def test_a_class_that_no_document_describes_is_an_error_where_it_is_named(wordin
 def test_a_broken_class_is_reported_once_and_not_where_it_is_named() -> None:
     """One mistake is one finding."""
     broken = CLASS % ("spot", "{nodes: []}")
-    wish = "overrides: {capacity: [{class: spot, mode: Allow}]}"
-    seen = findings(a=broken, b=POLICY % ("p", wish))
+    setting = "overrides: {capacity: [{class: spot, mode: Allow}]}"
+    seen = findings(a=broken, b=POLICY % ("p", setting))
     assert len(seen) == 1
     assert seen[0].startswith("a.yaml:4:")
 

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webhook.placement.nodes import Node
-from webhook.placement.wishes import CapacityWish
+from webhook.placement.settings import CapacitySetting
 from webhook.policy.load import load
 from webhook.policy.node_masks import NodeMasks
-from webhook.policy.node_wishes import holds, is_of, tolerations_of, untolerated
+from webhook.policy.node_settings import holds, is_of, tolerations_of, untolerated
 
 POLICIES = """
 apiVersion: fairlead.dev/v1alpha1
@@ -21,7 +21,7 @@ spec: {nodes: [{labels: {pool: a}, taints: [{key: spot, effect: NoSchedule}]}]}
 ---
 apiVersion: fairlead.dev/v1alpha1
 kind: PlacementPolicy
-metadata: {name: every-wish}
+metadata: {name: every-setting}
 spec:
   requirements:
     nodeSelector: {pool: a}
@@ -56,28 +56,30 @@ NODES = st.lists(
 @given(NODES)
 @settings(deadline=None)
 def test_bits_are_what_a_look_at_each_node_finds(nodes: list[Node]) -> None:
-    """For each wish alone and all together, for classes, and for taints."""
+    """For each setting alone and all together, for classes, and for taints."""
     masks = NodeMasks(nodes)
 
     def named(mask: int) -> list[str]:
         return [node.name for at, node in enumerate(nodes) if mask >> at & 1]
 
     assert named(masks.all) == [node.name for node in nodes]
-    for wish in POLICY.wishes:
-        assert named(masks.chosen([wish])) == [n.name for n in nodes if holds(wish, n)]
-    together = [n.name for n in nodes if all(holds(wish, n) for wish in POLICY.wishes)]
-    assert named(masks.chosen(POLICY.wishes)) == together
+    for setting in POLICY.settings:
+        assert named(masks.chosen([setting])) == [n.name for n in nodes if holds(setting, n)]
+    together = [n.name for n in nodes if all(holds(setting, n) for setting in POLICY.settings)]
+    assert named(masks.chosen(POLICY.settings)) == together
     spot = SET.classes["spot"]
     assert named(masks.of_class(spot)) == [n.name for n in nodes if is_of(spot, n)]
-    tolerations = list(tolerations_of(POLICY.wishes))
+    tolerations = list(tolerations_of(POLICY.settings))
     open_ = [n.name for n in nodes if not untolerated(n, tolerations)]
     assert named(masks.tolerated(masks.all, tolerations)) == open_
     counted = sum(len(taints) * on for taints, on in masks.taints(masks.all, tolerations))
     assert counted == sum(len(untolerated(n, tolerations)) for n in nodes)
 
 
-def test_the_wishes_above_are_of_each_kind() -> None:
+def test_the_settings_above_are_of_each_kind() -> None:
     """Else the test above would say less than it seems to."""
-    kinds = {type(wish).__name__ for wish in POLICY.wishes}
-    assert kinds >= {"MemberWish", "CapacityWish", "RequiredWish", "TolerationWish"}
-    assert any(isinstance(wish, CapacityWish) and wish.condition for wish in POLICY.wishes)
+    kinds = {type(setting).__name__ for setting in POLICY.settings}
+    assert kinds >= {"MemberSetting", "CapacitySetting", "RequiredSetting", "TolerationSetting"}
+    assert any(
+        isinstance(setting, CapacitySetting) and setting.condition for setting in POLICY.settings
+    )

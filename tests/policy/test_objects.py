@@ -13,7 +13,7 @@ from tests.policy.examples import EVERYTHING
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.errors import InvalidDocuments
-from webhook.placement.wishes import CapacityWish
+from webhook.placement.settings import CapacitySetting
 from webhook.policy.composer import MAX_DEPTH
 from webhook.policy.load import load
 from webhook.policy.objects import Objects, load_objects, read
@@ -61,8 +61,8 @@ def test_the_hash_is_that_of_the_same_documents_in_files() -> None:
     by_file = load({"a.yaml": EVERYTHING.encode()})
     by_object = load_objects(of_yaml(EVERYTHING))
     assert by_object.policies.hash == by_file.policies.hash
-    assert [p.wishes for p in by_object.policies.policies] == [
-        p.wishes for p in by_file.policies.policies
+    assert [p.settings for p in by_object.policies.policies] == [
+        p.settings for p in by_file.policies.policies
     ]
     assert by_object.policies.classes == by_file.policies.classes
     assert sorted((w.path, w.message) for w in by_object.warnings) == sorted(
@@ -136,8 +136,8 @@ def test_what_is_no_object_or_too_deep_is_a_finding() -> None:
 def test_a_broken_class_is_not_said_to_be_unknown_where_it_is_named() -> None:
     """One mistake is one finding, as in files."""
     broken = {**policy("spot"), "kind": "CapacityClass", "spec": {"nodes": []}}
-    wish = policy(overrides={"capacity": [{"class": "spot", "mode": "Allow"}]})
-    assert [line.split(":")[0] for line in findings(broken, wish)] == ["capacityclasses/spot"]
+    setting = policy(overrides={"capacity": [{"class": "spot", "mode": "Allow"}]})
+    assert [line.split(":")[0] for line in findings(broken, setting)] == ["capacityclasses/spot"]
 
 
 def test_a_changed_object_is_read_anew_and_one_that_is_gone_is_forgotten() -> None:
@@ -165,17 +165,17 @@ def capacity(name: str, pool: str) -> dict[str, Any]:
 def test_a_policy_means_the_class_that_there_is_now() -> None:
     """Also where it was itself compiled before; and what did not change is the same object."""
     remembered = Objects()
-    wish = policy("wish", overrides={"capacity": [{"class": "spot", "mode": "Constrain"}]})
+    setting = policy("setting", overrides={"capacity": [{"class": "spot", "mode": "Constrain"}]})
     other = policy("other", match={"podSelector": {"matchLabels": {"team": "a"}}}, **LABELLED)
     kept = None
     for spot in (capacity("spot", "a"), capacity("spot", "b"), capacity("spot", "b")):
-        made = objects(wish, other, spot, capacity("rest", "c"))
+        made = objects(setting, other, spot, capacity("rest", "c"))
         got, fresh = remembered.load(made).policies, load_objects(made).policies
-        assert [p.wishes for p in got.policies] == [p.wishes for p in fresh.policies]
+        assert [p.settings for p in got.policies] == [p.settings for p in fresh.policies]
         assert got.tested["pod_selector"] == fresh.tested["pod_selector"] == {("team", "a")}
         named = {p.name: p for p in got.policies}
-        (meant,) = named["wish"].wishes
-        assert isinstance(meant, CapacityWish)
+        (meant,) = named["setting"].settings
+        assert isinstance(meant, CapacitySetting)
         assert meant.capacity is got.classes["spot"]
         assert kept is None or kept is named["other"]
         kept = named["other"]

@@ -11,7 +11,7 @@ import json
 import sys
 
 from tests.server.serving import HOST, authority, echo, leaf
-from webhook.server.crowd import Crowd
+from webhook.server.connection_limiter import ConnectionLimiter
 from webhook.server.drain import ClosingConnections, Drain, drain_on_signals
 from webhook.server.health import health_app
 from webhook.server.limit import InFlightLimit
@@ -27,8 +27,8 @@ async def main(grace: float) -> bool:
     pair = leaf(trust)
     tls, metrics, drain = ServerTls(), Metrics(), Drain(grace)
     tls.swap(pair.certificate, pair.private_key)
-    crowd = Crowd(1000)
-    limit = InFlightLimit(echo, 100, waiting=lambda: crowd.busy, on_refused=metrics.request_shed)
+    limiter = ConnectionLimiter(1000)
+    limit = InFlightLimit(echo, 100, waiting=lambda: limiter.busy, on_refused=metrics.request_shed)
     metrics.watch_in_flight(lambda: limit.in_flight)
     https, plain = bind(HOST, 0), bind(HOST, 0)
     with drain_on_signals(drain):
@@ -46,7 +46,7 @@ async def main(grace: float) -> bool:
             plain=plain,
             tls=tls,
             drain=drain,
-            crowd=crowd,
+            limiter=limiter,
         )
 
 

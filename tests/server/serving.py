@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from certs.authority import new_authority
 from certs.issue import Names, issue_server
-from webhook.server.crowd import Crowd
+from webhook.server.connection_limiter import ConnectionLimiter
 from webhook.server.drain import ClosingConnections, Drain
 from webhook.server.health import health_app
 from webhook.server.listener import bind, serve
@@ -138,7 +138,7 @@ def running(
     ask_clients: bool = False,
     clients: Pair | None = None,
     callers: Callers | None = None,
-    crowd: Crowd | None = None,
+    limiter: ConnectionLimiter | None = None,
 ) -> Iterator[Running]:
     """Serve in a thread; in the end drain, and raise what serving raised.
 
@@ -173,7 +173,7 @@ def running(
             tls=tls,
             drain=drain,
             finish_seconds=finish_seconds,
-            crowd=crowd or Crowd(1000),
+            limiter=limiter or ConnectionLimiter(1000),
             callers=callers,
             background=background,
         )

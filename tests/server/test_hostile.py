@@ -19,7 +19,7 @@ from tests.eventually import eventually
 from tests.server.hostile import CLOSED, REQUESTS, REVIEW, WAITS, Hostile
 from tests.server.serving import HOST, Running, running
 from webhook.server import protocol
-from webhook.server.crowd import Crowd
+from webhook.server.connection_limiter import ConnectionLimiter
 from webhook.server.limit import InFlightLimit
 from webhook.server.logs import JsonFormatter
 
@@ -34,7 +34,7 @@ class Attacked:
     """A server with the app of the product, its connections, and an honest caller."""
 
     server: Running
-    crowd: Crowd
+    limiter: ConnectionLimiter
     limit: InFlightLimit
     honest: http.client.HTTPSConnection
 
@@ -57,13 +57,13 @@ class Attacked:
 @contextmanager
 def attacked() -> Iterator[Attacked]:
     """The app as the product wires it."""
-    crowd = Crowd(100)
+    limiter = ConnectionLimiter(100)
     limit = InFlightLimit(
-        Webhook(policy_set(SPOT)).app, 10, waiting=lambda: crowd.busy, full=crowd.full
+        Webhook(policy_set(SPOT)).app, 10, waiting=lambda: limiter.busy, full=limiter.full
     )
-    with running(limit, crowd=crowd) as server:
+    with running(limit, limiter=limiter) as server:
         honest = server.connect()
-        found = Attacked(server, crowd, limit, honest)
+        found = Attacked(server, limiter, limit, honest)
         found.review()
         yield found
         found.review()
@@ -153,9 +153,9 @@ def test_a_request_without_an_end_is_closed_when_its_time_is_over(
 
 
 def _nothing_is_left(attack: Attacked, caplog: pytest.LogCaptureFixture) -> None:
-    eventually("the honest caller alone is left", lambda: attack.crowd.connections == 1)
-    eventually("nothing is in flight", lambda: not (attack.crowd.busy or attack.limit.in_flight))
-    assert not attack.crowd.full()
+    eventually("the honest caller alone is left", lambda: attack.limiter.connections == 1)
+    eventually("nothing is in flight", lambda: not (attack.limiter.busy or attack.limit.in_flight))
+    assert not attack.limiter.full()
     # A review that cannot be read is logged by the app, with its reason.
     loud = [
         each

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tests.eventually import eventually_async
 from tests.server.serving import echo, post, running
-from webhook.server.crowd import Crowd
+from webhook.server.connection_limiter import ConnectionLimiter
 from webhook.server.limit import InFlightLimit
 
 if TYPE_CHECKING:
@@ -50,11 +50,11 @@ def test_a_request_beyond_the_limit_is_told_to_come_again() -> None:
     """Two are in flight: the third gets 503 with Retry-After 1, and they get their answers."""
     app = _Held()
     refused: list[str] = []
-    crowd = Crowd(1000)
+    limiter = ConnectionLimiter(1000)
     limit = InFlightLimit(
-        app, 2, waiting=lambda: crowd.busy, on_refused=lambda: refused.append("refused")
+        app, 2, waiting=lambda: limiter.busy, on_refused=lambda: refused.append("refused")
     )
-    with running(limit, crowd=crowd) as server:
+    with running(limit, limiter=limiter) as server:
         first, second, third = (server.connect() for _ in range(3))
         for connection in (first, second):
             _begin(connection, b"ok")
@@ -75,9 +75,9 @@ def test_a_request_beyond_the_limit_is_told_to_come_again() -> None:
 
 def test_requests_whose_bodies_come_slowly_take_nobody_s_place() -> None:
     """Or a few slow senders would keep everybody out."""
-    crowd = Crowd(1000)
-    limit = InFlightLimit(echo, 1, waiting=lambda: crowd.busy)
-    with running(limit, crowd=crowd) as server:
+    limiter = ConnectionLimiter(1000)
+    limit = InFlightLimit(echo, 1, waiting=lambda: limiter.busy)
+    with running(limit, limiter=limiter) as server:
         slow = [server.connect() for _ in range(5)]
         for connection in slow:
             _begin(connection, b"o")

@@ -18,8 +18,8 @@ from uvicorn.server import ServerState
 
 from tests.eventually import eventually
 from tests.server.serving import HOST, Running, echo, post, running
-from webhook.server import crowd as crowds
-from webhook.server.crowd import Crowd, Reason
+from webhook.server import connection_limiter as crowds
+from webhook.server.connection_limiter import ConnectionLimiter, Reason
 from webhook.server.limit import InFlightLimit
 
 if TYPE_CHECKING:
@@ -46,9 +46,14 @@ class Served:
 
     def __init__(self, held_bytes: int) -> None:
         self.ended: list[Reason] = []
-        self.crowd = Crowd(100, held_bytes=held_bytes, on_ended=self.ended.append)
+        self.connection_limiter = ConnectionLimiter(
+            100, held_bytes=held_bytes, on_ended=self.ended.append
+        )
         self.limit = InFlightLimit(
-            app, 3, waiting=lambda: self.crowd.busy, full=lambda: self.crowd.full()
+            app,
+            3,
+            waiting=lambda: self.connection_limiter.busy,
+            full=lambda: self.connection_limiter.full(),
         )
         self.server: Running | None = None
 
@@ -67,8 +72,14 @@ class Served:
         with closing(self.server.connect()) as connection:
             response = post(connection, b"honest")
             found = (response.status, response.read())
-        crowd = self.crowd
-        state = (crowd.busy, crowd.full(), crowd.connections, self.limit.in_flight, self.ended)
+        connection_limiter = self.connection_limiter
+        state = (
+            connection_limiter.busy,
+            connection_limiter.full(),
+            connection_limiter.connections,
+            self.limit.in_flight,
+            self.ended,
+        )
         assert found == (200, b"honest"), f"busy, full, connections, in flight, ended: {state}"
 
 
@@ -95,7 +106,7 @@ def taken(connection: socket.socket, piece: bytes) -> int:
 def served(held_bytes: int = 10 * len(LARGE)) -> Iterator[Served]:
     """One over TLS."""
     found = Served(held_bytes)
-    with running(found.limit, crowd=found.crowd) as server:
+    with running(found.limit, limiter=found.connection_limiter) as server:
         found.server = server
         yield found
 
@@ -132,7 +143,7 @@ def test_who_does_not_read_takes_nobodys_place(text: bytes) -> None:
     with served() as found, ExitStack() as stack:
         for _ in range(12):
             stack.enter_context(found.connect(text))
-            eventually("nobody is in flight", lambda: not found.crowd.busy)
+            eventually("nobody is in flight", lambda: not found.connection_limiter.busy)
             found.answers()
 
 
@@ -142,7 +153,7 @@ def test_an_answer_that_is_not_read_ends_the_connection() -> None:
     with served() as found:
         with found.connect(GET_LARGE):
             eventually("it is closed", lambda: found.ended)
-            eventually("no connection is left", lambda: not found.crowd.connections)
+            eventually("no connection is left", lambda: not found.connection_limiter.connections)
         assert found.ended == ["unread"]
 
 
@@ -169,7 +180,7 @@ def test_an_answer_that_closes_the_connection_has_the_same_time() -> None:
             with suppress(ssl.SSLError):
                 # It is said, and the answer to it would have to be read.
                 connection.unwrap()
-            eventually("no connection is left", lambda: not found.crowd.connections)
+            eventually("no connection is left", lambda: not found.connection_limiter.connections)
 
 
 def test_unread_answers_take_a_bounded_memory() -> None:
@@ -179,12 +190,12 @@ def test_unread_answers_take_a_bounded_memory() -> None:
             stack.enter_context(found.connect(GET_LARGE))
 
             def answered(number: int = number) -> bool:
-                came = found.crowd.connections + len(found.ended)
-                return came == number and not found.crowd.busy
+                came = found.connection_limiter.connections + len(found.ended)
+                return came == number and not found.connection_limiter.busy
 
             eventually("it is answered", answered)
             found.answers()
-            assert not found.crowd.full()
+            assert not found.connection_limiter.full()
         eventually("some are closed", lambda: len(found.ended) >= 3)
         assert set(found.ended) == {"large"}
 
@@ -219,8 +230,8 @@ def test_a_request_behind_another_ends_the_connection() -> None:
             assert connection.recv(1000).startswith(b"HTTP/1.1 200 ")
             connection.sendall(GET_SMALL)
             assert connection.recv(1000).startswith(b"HTTP/1.1 200 ")
-        eventually("no connection is left", lambda: not found.crowd.connections)
-        assert (found.ended, found.crowd.busy) == (["pipelined"], 0)
+        eventually("no connection is left", lambda: not found.connection_limiter.connections)
+        assert (found.ended, found.connection_limiter.busy) == (["pipelined"], 0)
 
 
 def test_what_is_no_request_is_refused_once_and_counted() -> None:
@@ -251,8 +262,8 @@ def test_a_body_without_an_end_behind_its_answer_is_closed() -> None:
         await send({"type": "http.response.body", "body": b""})
 
     ended: list[Reason] = []
-    crowd = Crowd(10, on_ended=ended.append)
-    with running(refusing, crowd=crowd) as server:
+    connection_limiter = ConnectionLimiter(10, on_ended=ended.append)
+    with running(refusing, limiter=connection_limiter) as server:
         context = ssl.create_default_context(cadata=server.trust.certificate.decode())
         plain = socket.create_connection((HOST, server.https_port))
         with context.wrap_socket(plain, server_hostname=HOST) as connection:

@@ -18,7 +18,7 @@ import pytest
 from tests.eventually import eventually
 from tests.server.serving import HOST, Running, post, running
 from webhook.server import protocol
-from webhook.server.crowd import Crowd, Visit
+from webhook.server.connection_limiter import Connection, ConnectionLimiter
 from webhook.server.protocol import HEAD_BYTES, BoundedProtocol
 
 if TYPE_CHECKING:
@@ -66,17 +66,17 @@ STALLS: dict[str, Callable[[Running], socket.socket]] = {
 
 
 @contextmanager
-def served(crowd: Crowd) -> Iterator[Running]:
-    """A server with this crowd."""
-    with running(crowd=crowd) as server:
+def served(limiter: ConnectionLimiter) -> Iterator[Running]:
+    """A server with this limiter."""
+    with running(limiter=limiter) as server:
         yield server
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Times after which nobody needs to wait."""
-    monkeypatch.setattr("webhook.server.doorway.HANDSHAKE_SECONDS", 0.5)
-    monkeypatch.setattr("webhook.server.crowd.SILENT_SECONDS", 0.5)
+    monkeypatch.setattr("webhook.server.acceptor.HANDSHAKE_SECONDS", 0.5)
+    monkeypatch.setattr("webhook.server.connection_limiter.SILENT_SECONDS", 0.5)
     for name in ("KEEP_ALIVE_SECONDS", "HEAD_SECONDS", "BODY_SECONDS"):
         monkeypatch.setattr(protocol, name, 0.5)
 
@@ -104,11 +104,11 @@ def until_closed(connections: list[socket.socket]) -> None:
 @pytest.mark.usefixtures("impatient")
 def test_whoever_stalls_is_closed(stall: Callable[[Running], socket.socket]) -> None:
     """Wherever it is, and however little it goes on to say."""
-    crowd = Crowd(1000)
-    with served(crowd) as server, ExitStack() as stack:
+    limiter = ConnectionLimiter(1000)
+    with served(limiter) as server, ExitStack() as stack:
         connections = [stack.enter_context(stall(server)) for _ in range(5)]
         until_closed(connections)
-        eventually("no connection is left", lambda: not crowd.connections)
+        eventually("no connection is left", lambda: not limiter.connections)
 
 
 def test_a_body_that_trickles_on_after_its_answer_is_closed(
@@ -116,24 +116,24 @@ def test_a_body_that_trickles_on_after_its_answer_is_closed(
 ) -> None:
     """Each byte of it would else begin the idle time anew."""
     monkeypatch.setattr(protocol, "BODY_SECONDS", 2)
-    crowd = Crowd(1000)
+    limiter = ConnectionLimiter(1000)
 
     async def refusing(_scope: Scope, _receive: Receive, send: Send) -> None:
         headers = [(b"content-length", b"0")]
         await send({"type": "http.response.start", "status": 413, "headers": headers})
         await send({"type": "http.response.body", "body": b""})
 
-    with running(refusing, crowd=crowd) as server:
+    with running(refusing, limiter=limiter) as server:
         connection = saying(server, HEAD + b"Content-Length: 1000000\r\n\r\n")
         try:
             assert b" 413 " in connection.recv(1000)
-            while crowd.connections:
+            while limiter.connections:
                 connection.sendall(b"x")
         except OSError:
             pass
         finally:
             connection.close()
-        eventually("no connection is left", lambda: not crowd.connections)
+        eventually("no connection is left", lambda: not limiter.connections)
 
 
 def test_hundreds_of_stalled_connections_keep_nobody_out() -> None:
@@ -141,8 +141,8 @@ def test_hundreds_of_stalled_connections_keep_nobody_out() -> None:
 
     As many again may be there that say nothing, or wait at the door.
     """
-    crowd = Crowd(60)
-    with served(crowd) as server, ExitStack() as stack:
+    limiter = ConnectionLimiter(60)
+    with served(limiter) as server, ExitStack() as stack:
         kept = server.connect()
         for number in range(CROWD):
             stall = list(STALLS.values())[number % len(STALLS)]
@@ -152,25 +152,27 @@ def test_hundreds_of_stalled_connections_keep_nobody_out() -> None:
                 fresh = server.connect()
                 assert post(fresh, b"fresh").read() == b"fresh"
                 fresh.close()
-            assert crowd.connections <= 3 * 60
+            assert limiter.connections <= 3 * 60
         kept.close()
 
 
 def left_behind() -> int:
     """How many objects there are that belong to one connection each."""
     gc.collect()
-    return sum(isinstance(each, (Visit, BoundedProtocol, SSLProtocol)) for each in gc.get_objects())
+    return sum(
+        isinstance(each, (Connection, BoundedProtocol, SSLProtocol)) for each in gc.get_objects()
+    )
 
 
 def test_connections_that_come_and_go_leave_nothing_behind() -> None:
     """Else memory would grow with them."""
-    crowd = Crowd(1000)
-    with served(crowd) as server:
+    limiter = ConnectionLimiter(1000)
+    with served(limiter) as server:
         for _ in range(2):
             with ExitStack() as stack:
                 for number in range(CROWD):
                     stack.enter_context(list(STALLS.values())[number % len(STALLS)](server))
-            eventually("nothing is left", lambda: not crowd.connections and not left_behind())
+            eventually("nothing is left", lambda: not limiter.connections and not left_behind())
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["whole", "by parts"])
@@ -196,8 +198,8 @@ def test_headers_just_within_the_limit_are_read() -> None:
 
 def test_a_crowd_of_answered_connections_and_a_flood_of_silent_ones_keep_nobody_out() -> None:
     """Every place is taken by somebody who was answered once, and others come all the time."""
-    crowd = Crowd(200)
-    with served(crowd) as server, ExitStack() as stack:
+    limiter = ConnectionLimiter(200)
+    with served(limiter) as server, ExitStack() as stack:
         for _ in range(200):
             idle = server.connect()
             stack.callback(idle.close)

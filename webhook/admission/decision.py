@@ -79,7 +79,7 @@ class Decision:
 
     @property
     def rejected_by(self) -> tuple[str, ...]:
-        """Names of the policies for whose wishes the pod is refused; empty if for none of them."""
+        """Names of the policies for whose settings the pod is rejected; empty if for none."""
         if self.allowed:
             return ()
         found = (each.policy for each in self.trace if each.outcome == "rejected")

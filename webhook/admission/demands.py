@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from webhook import names
 from webhook.placement import capacity_request, label_values, node_affinity, provenance
-from webhook.placement.node_wishes import condition_of
+from webhook.placement.node_settings import condition_of
 from webhook.placement.nodes import written
+from webhook.placement.settings import CapacitySetting
 from webhook.placement.shortfall import Condition
-from webhook.placement.wishes import CapacityWish
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from webhook.admission.decision import Decision
     from webhook.placement.capacity import Mode
     from webhook.placement.pod import PodPlacement
+    from webhook.placement.settings import PlacementSetting
     from webhook.placement.shapes import Term
-    from webhook.placement.wishes import Wish
     from webhook.policy.policy_set import PolicySet
 
 # What has more terms, requirements or keys than anybody writes is told of as a whole.
@@ -65,19 +65,27 @@ def _pair(key: str, value: str) -> Sequence[Term]:
 def _of_policies(
     final: PodPlacement, decision: Decision, policies: PolicySet
 ) -> Iterator[Condition]:
-    """What is in the pod's required affinity by a policy's wish."""
+    """What is in the pod's required affinity by a policy's setting."""
     applied = {(e.policy, e.field) for e in decision.trace if e.outcome == "set"}
     took_part = set(decision.policies)
     for policy in policies.policies:
         if policy.name in took_part:
-            for wish in policy.wishes:
-                terms = condition_of(wish)
-                if terms and (policy.name, wish.field) in applied and provenance.holds(wish, final):
-                    yield from _conditions(_text(wish), policy.name, terms)
+            for setting in policy.settings:
+                terms = condition_of(setting)
+                if (
+                    terms
+                    and (policy.name, setting.field) in applied
+                    and provenance.holds(setting, final)
+                ):
+                    yield from _conditions(_text(setting), policy.name, terms)
 
 
-def _text(wish: Wish) -> str:
-    return _of_class(wish.capacity.name, wish.mode) if isinstance(wish, CapacityWish) else ""
+def _text(setting: PlacementSetting) -> str:
+    return (
+        _of_class(setting.capacity.name, setting.mode)
+        if isinstance(setting, CapacitySetting)
+        else ""
+    )
 
 
 def _of_class(name: str, mode: Mode) -> str:

@@ -11,12 +11,12 @@ from webhook import names
 from webhook.admission import stamp
 from webhook.admission.arrival import OF_DAEMON_SET, keeps_placement
 from webhook.admission.decision import Audited, Decision
+from webhook.admission.evaluation import NO_POLICIES, Evaluation, Part, ReceivedPod
 from webhook.admission.excepted import of_ended, taking_part
-from webhook.admission.weighed import NOBODY, Part, Seen, Weighed
 from webhook.identity import identify
 from webhook.placement import capacity_request, node_affinity, patch, pod, pod_size, provenance
 from webhook.placement.kueue import flavor_of
-from webhook.placement.merge import Surroundings, merge
+from webhook.placement.merge import MergeContext, merge
 from webhook.policy import operating_system, subject
 
 if TYPE_CHECKING:
@@ -48,13 +48,13 @@ def decide(arrival: Arrival, policies: PolicySet, cluster: Cluster) -> Decision:
     return decide_seen(seen, policies, cluster)
 
 
-def decide_seen(seen: Seen, policies: PolicySet, cluster: Cluster) -> Decision:
+def decide_seen(seen: ReceivedPod, policies: PolicySet, cluster: Cluster) -> Decision:
     """The decision for a pod of a run, which was read already. Raises as `decide` does."""
-    weighed = weigh(seen, part_in(seen, policies), policies, cluster)
-    return _written(seen, weighed, policies)
+    evaluation = weigh(seen, part_in(seen, policies), policies, cluster)
+    return _written(seen, evaluation, policies)
 
 
-def see(arrival: Arrival) -> Seen | None:
+def see(arrival: Arrival) -> ReceivedPod | None:
     """What is read of the pod; None if it is of no run. Raises as `decide` does."""
     own = pod.read(arrival.pod)
     identity = identify(own.labels, own.annotations, arrival.namespace_labels)
@@ -64,13 +64,13 @@ def see(arrival: Arrival) -> Seen | None:
     # Pods of DaemonSets that only a namespace marks are mostly agents of the cluster: nobody said
     # of them that they are a run's.
     held = not keeps or (keeps == OF_DAEMON_SET and identity.marked_itself)
-    return Seen(arrival, own, identity, keeps, held)
+    return ReceivedPod(arrival, own, identity, keeps, held)
 
 
-def part_in(seen: Seen, policies: PolicySet) -> Part:
+def part_in(seen: ReceivedPod, policies: PolicySet) -> Part:
     """Who takes part in the pod; if it keeps its placement, who requires something, or nobody."""
     if not seen.held:
-        return NOBODY
+        return NO_POLICIES
     subject = subject_of(seen.arrival, seen.own, seen.identity, policies)
     part = Part(*taking_part(policies, subject, seen.arrival))
     if not seen.keeps:
@@ -81,8 +81,8 @@ def part_in(seen: Seen, policies: PolicySet) -> Part:
 
 
 def weigh(
-    seen: Seen, part: Part, policies: PolicySet, cluster: Cluster, *, audit: bool = True
-) -> Weighed:
+    seen: ReceivedPod, part: Part, policies: PolicySet, cluster: Cluster, *, audit: bool = True
+) -> Evaluation:
     """What becomes of the pod, given who takes part in it, as `part_in` tells.
 
     Without `audit` it is left open what policies under Audit would change. Raises as `decide` does.
@@ -90,9 +90,9 @@ def weigh(
     own, arrival = seen.own, seen.arrival
     matched, aside = part
     if seen.keeps and not matched:
-        return Weighed("left-alone", own, seen.keeps, aside=aside)
+        return Evaluation("left-alone", own, seen.keeps, aside=aside)
     if excess := pod_size.excess(own):
-        return Weighed("rejected", own, _reason([excess]), aside=aside)
+        return Evaluation("rejected", own, _reason([excess]), aside=aside)
     # Of these policies only the requirements apply: no author can write those away.
     requiring = matched
     if not seen.keeps:
@@ -101,7 +101,7 @@ def weigh(
         [at for at in matched if at not in requiring or policies.policies[at].requires]
     )
     if matched and not positions:
-        return Weighed("left-alone", own, _OTHER_SYSTEM, aside=aside)
+        return Evaluation("left-alone", own, _OTHER_SYSTEM, aside=aside)
     namespace = arrival.namespace
     enforced = tuple([at for at in positions if policies.policies[at].enforced_in(namespace)])
     flavor = flavor_of(own, pod.scheduling_gates(arrival.pod), arrival.namespace_labels)
@@ -109,8 +109,8 @@ def weigh(
     try:
         requests = _requests(own, policies)
     except capacity_request.InvalidRequest as error:
-        return Weighed("rejected", own, _reason([str(error)]), bundle, aside=aside)
-    around = Surroundings(
+        return Evaluation("rejected", own, _reason([str(error)]), bundle, aside=aside)
+    context = MergeContext(
         policies.classes,
         cluster.default_priority_class,
         cluster.default_toleration_seconds,
@@ -118,23 +118,23 @@ def weigh(
         node=_node(own, cluster),
         kept=bool(seen.keeps),
     )
-    merged = merge(bundle, own, requests, around)
+    merged = merge(bundle, own, requests, context)
     audited = None
     if audit and len(positions) > len(enforced):
         every = policies.bundle(positions, flavor, requiring)
-        if_enforced = merge(every, own, requests, around)
+        if_enforced = merge(every, own, requests, context)
         audited = _audited(arrival, own, policies, positions, merged, if_enforced)
     rejections = merged.rejections
     if not rejections and (excess := pod_size.excess(merged.placement)):
         rejections = [f"as policies {', '.join(bundle.policies)} place it, {excess}"]
     if rejections:
         reason = _reason(rejections)
-        return Weighed("rejected", own, reason, bundle, merged, audited, aside)
+        return Evaluation("rejected", own, reason, bundle, merged, audited, aside)
     result: Result = "unchanged" if merged.placement == own else "placed"
-    return Weighed(result, merged.placement, "", bundle, merged, audited, aside)
+    return Evaluation(result, merged.placement, "", bundle, merged, audited, aside)
 
 
-def merged_if_held(seen: Seen, policies: PolicySet, cluster: Cluster) -> Merged | None:
+def merged_if_held(seen: ReceivedPod, policies: PolicySet, cluster: Cluster) -> Merged | None:
     """What requirements would make of a DaemonSet's pod that is left alone; None for others."""
     if seen.held or seen.keeps != OF_DAEMON_SET:
         return None
@@ -142,7 +142,7 @@ def merged_if_held(seen: Seen, policies: PolicySet, cluster: Cluster) -> Merged 
     return weigh(held, part_in(held, policies), policies, cluster, audit=False).merged
 
 
-def rejections_if_held(seen: Seen, policies: PolicySet, cluster: Cluster) -> Sequence[str]:
+def rejections_if_held(seen: ReceivedPod, policies: PolicySet, cluster: Cluster) -> Sequence[str]:
     """Why requirements would reject a DaemonSet's pod that is left alone; nothing for others."""
     merged = merged_if_held(seen, policies, cluster)
     return merged.rejections if merged else ()
@@ -154,32 +154,32 @@ def _node(own: PodPlacement, cluster: Cluster) -> Node | None:
     return cluster.node(name) if cluster.node is not None and name else None
 
 
-def _written(seen: Seen, weighed: Weighed, policies: PolicySet) -> Decision:
+def _written(seen: ReceivedPod, evaluation: Evaluation, policies: PolicySet) -> Decision:
     """What becomes of the pod as a patch, with the stamp that says why."""
-    placement, bundle, aside = weighed.placement, weighed.bundle, weighed.aside
+    placement, bundle, aside = evaluation.placement, evaluation.bundle, evaluation.aside
     warnings: Sequence[str] = ()
     if bundle is not None:
-        said = weighed.merged.warnings if weighed.merged else ()
+        said = evaluation.merged.warnings if evaluation.merged else ()
         warnings = [*said, *of_ended(aside)]
     operations: Sequence[Operation] = ()
-    if weighed.allowed:
+    if evaluation.allowed:
         if bundle is None:
-            text = stamp.left_alone(policies.hash, weighed.reason, aside.by_name)
+            text = stamp.left_alone(policies.hash, evaluation.reason, aside.by_name)
         else:
-            credit = provenance.credits_of(bundle.policies, bundle.wishes, placement)
+            credit = provenance.credits_of(bundle.policies, bundle.settings, placement)
             text = stamp.placed(policies.hash, credit, aside.by_name)
         placement = placement._replace(annotations={**placement.annotations, names.PLACEMENT: text})
         operations = patch.operations(seen.arrival.pod, seen.own, placement)
     return Decision(
-        weighed.result,
-        reason=weighed.reason,
+        evaluation.result,
+        reason=evaluation.reason,
         patch=operations,
         warnings=warnings,
-        policies=weighed.policies,
+        policies=evaluation.policies,
         identity=seen.identity,
         placement=placement,
-        trace=weighed.trace,
-        audited=weighed.audited,
+        trace=evaluation.trace,
+        audited=evaluation.audited,
         set_aside=aside,
     )
 

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from webhook.admission.arrival import Cluster
+    from webhook.admission.evaluation import ReceivedPod
     from webhook.admission.foreseen import Group, Pods
     from webhook.admission.grounds import Grounds
-    from webhook.admission.weighed import Seen
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
 
@@ -246,7 +246,7 @@ class Foresight:
             known[alike] = self._judged(seen, facts)
         return known[alike]
 
-    def _judged(self, seen: Seen, facts: _Facts) -> Fate:
+    def _judged(self, seen: ReceivedPod, facts: _Facts) -> Fate:
         decision = decide_seen(seen, facts.policies, facts.cluster)
         pod = seen.arrival.pod
         said = warnings(pod, decision)

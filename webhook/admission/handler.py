@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from webhook.admission.decision import Audited
+    from webhook.admission.evaluation import ReceivedPod
     from webhook.admission.grounds import Grounds
     from webhook.admission.notice import Notice
     from webhook.admission.review import PodRequest
-    from webhook.admission.weighed import Seen
     from webhook.policy.policy_set import PolicySet
 
 _logger = logging.getLogger(__name__)
@@ -163,7 +163,7 @@ class Handler:
         now = self._grounds.now()
         return Arrival(request.pod, request.namespace, labels, request.user, now, request.groups)
 
-    def _decide(self, request: PodRequest, seen: Seen | None, began: float) -> Reply:
+    def _decide(self, request: PodRequest, seen: ReceivedPod | None, began: float) -> Reply:
         # Once: the whole decision goes by one set, whatever is loaded meanwhile.
         policies = self._grounds.serving()
         cluster = self._grounds.cluster()

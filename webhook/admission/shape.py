@@ -9,14 +9,14 @@ import orjson
 from webhook import names
 from webhook.placement import pod as pods
 from webhook.placement.kueue import flavor_of
-from webhook.placement.wishes import MemberWish
+from webhook.placement.settings import MemberSetting
 from webhook.policy import subject
 from webhook.policy.conditions import FIELDS, merge_tested, reduce_value
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from webhook.admission.weighed import Seen
+    from webhook.admission.evaluation import ReceivedPod
     from webhook.policy.policy_set import PolicySet
 
 # The engine asks for these itself.
@@ -45,7 +45,7 @@ class Shapes:
         self._annotations = _written(both, "annotations").union(_ANNOTATIONS)
         self._exceptions = tuple(exception for each in both for exception in each.exceptions)
 
-    def of(self, seen: Seen) -> Shape | None:
+    def of(self, seen: ReceivedPod) -> Shape | None:
         """The shape; None if it cannot be told, and the pod is to be decided on by itself.
 
         Raises InvalidPod if the pod's placement fields have no pod's shape.
@@ -87,11 +87,11 @@ def _bytes(told: object) -> bytes:
 
 def _written(sets: Iterable[PolicySet], members: str) -> frozenset[str]:
     return frozenset(
-        wish.key
+        setting.key
         for each in sets
         for policy in each.policies
-        for wish in policy.wishes
-        if isinstance(wish, MemberWish) and wish.map == members
+        for setting in policy.settings
+        if isinstance(setting, MemberSetting) and setting.map == members
     )
 
 

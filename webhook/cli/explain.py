@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from webhook.cli.chosen import Chosen
     from webhook.cli.decisions import Replicas
     from webhook.cli.fail_on import FailOn
     from webhook.cli.live.focus import Focus
     from webhook.cli.live.question import Answers
+    from webhook.cli.selection import Selection
     from webhook.cli.where import Where
 
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     default="",
     metavar="NAME",
     help="Only this policy: does it match, and if not, which condition fails; what became of its "
-    "wishes.",
+    "settings.",
 )
 @click.option(
     "--field",
@@ -93,30 +93,30 @@ def command(
          with --fail-on, something of that kind was found
       2  wrong usage, or no such policy; live: no such object, or the cluster did not answer
     """
-    from webhook.cli.chosen import Chosen
     from webhook.cli.fail_on import check_usage
     from webhook.cli.live.fields import field_path, unknown_field
     from webhook.cli.live.focus import Focus
+    from webhook.cli.selection import Selection
 
     path = field_path(field)
     if path and (what := unknown_field(path)):
         raise click.UsageError(f"--field {field}: {what}")
-    chosen = Chosen(
+    selection = Selection(
         words, filenames, policies, namespace, namespaces_file, nodes, kubeconfig, context, fail_on
     )
-    check_usage(chosen)
+    check_usage(selection)
     focus = Focus(policy, path)
-    same = _live(chosen, focus, output) if chosen.live else _files(chosen, focus, output)
+    same = _live(selection, focus, output) if selection.live else _files(selection, focus, output)
     ctx.exit(0 if same else 1)
 
 
-def _live(chosen: Chosen, focus: Focus, output: str) -> bool:
+def _live(selection: Selection, focus: Focus, output: str) -> bool:
     """Print what is found of live objects; whether all are as they would be."""
     from webhook.cli.fail_on import fails
     from webhook.cli.live import document, text
-    from webhook.cli.live.answered import answered
+    from webhook.cli.live.answers_or_exit import answers_or_exit
 
-    answers = answered(chosen, focus)
+    answers = answers_or_exit(selection, focus)
     decided = _today(answers)
     if output == "json":
         click.echo(json.dumps(document.document(answers, focus), indent=2, ensure_ascii=False))
@@ -124,7 +124,7 @@ def _live(chosen: Chosen, focus: Focus, output: str) -> bool:
         for line in text.lines(answers, focus):
             click.echo(line)
     return answers.same and not fails(
-        chosen.fail_on, decided, answers.policies, answers.nodes, answers.notes
+        selection.fail_on, decided, answers.policies, answers.nodes, answers.notes
     )
 
 
@@ -139,17 +139,17 @@ def _today(answers: Answers) -> Sequence[Replicas]:
     ]
 
 
-def _files(chosen: Chosen, focus: Focus, output: str) -> bool:
+def _files(selection: Selection, focus: Focus, output: str) -> bool:
     """Print what is found of files; whether every pod would be admitted."""
     from webhook.cli import explain_json, explain_text
-    from webhook.cli.chosen import read_files
     from webhook.cli.decisions import readable, unjudged
     from webhook.cli.fail_on import fails
     from webhook.cli.failing import fail
     from webhook.cli.live.focus import NoSuchPolicy, check_policy
     from webhook.cli.live.text import focused
+    from webhook.cli.selection import read_files
 
-    offline, nodes = read_files(chosen)
+    offline, nodes = read_files(selection)
     try:
         check_policy(focus, offline.policies, ())
     except NoSuchPolicy as error:
@@ -169,5 +169,5 @@ def _files(chosen: Chosen, focus: Focus, output: str) -> bool:
             for each in decided
         )
         click.echo("\n\n".join("\n".join(each) for each in texts))
-    failed = fails(chosen.fail_on, decided, offline.policies, nodes, unknown)
+    failed = fails(selection.fail_on, decided, offline.policies, nodes, unknown)
     return not problems and not failed

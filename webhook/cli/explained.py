@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from webhook.admission.engine import subject_of
 from webhook.cli import excepted
-from webhook.cli.live.value_text import wish_text
+from webhook.cli.live.value_text import setting_text
 from webhook.placement import nodes as nodes_of
 from webhook.placement import on_demand
 from webhook.placement import pod as pods
@@ -89,7 +89,7 @@ def _aside(replicas: Replicas, policies: PolicySet, at: int) -> str:
 def audit_lines(replicas: Replicas, policies: PolicySet) -> Iterator[tuple[str, str, str]]:
     """What the policies under Audit would do beyond what is done: word, policy, field and value.
 
-    Of a policy that is enforced, what would become otherwise of its wishes.
+    Of a policy that is enforced, what would become otherwise of its settings.
     """
     audited = replicas.decision.audited
     if audited is None:
@@ -104,13 +104,13 @@ def audit_lines(replicas: Replicas, policies: PolicySet) -> Iterator[tuple[str, 
 
 
 def audit_entries(decision: Decision) -> list[Entry]:
-    """What would become of wishes, were the policies under Audit enforced, and does not now."""
+    """What would become of settings, were the policies under Audit enforced, and does not now."""
     trace = decision.audited.trace if decision.audited else ()
     return [entry for entry in trace if entry not in decision.trace]
 
 
 def credited_to(entry: Entry) -> str:
-    """Whose wish a line of the trace is about."""
+    """Whose setting a line of the trace is about."""
     return f"{entry.policy}, {entry.part}" if entry.policy else "the pod itself"
 
 
@@ -122,9 +122,9 @@ def meant(entry: Entry, policies: PolicySet) -> str:
         text
         for policy in policies.policies
         if policy.name == entry.policy
-        for wish in policy.wishes
-        if (wish.part, wish.field) == (entry.part, entry.field)
-        if (text := wish_text(wish))
+        for setting in policy.settings
+        if (setting.part, setting.field) == (entry.part, entry.field)
+        if (text := setting_text(setting))
     ]
     if not values:
         return entry.reason

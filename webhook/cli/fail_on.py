@@ -11,8 +11,8 @@ from webhook.cli.failing import say
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from webhook.cli.chosen import Chosen
     from webhook.cli.decisions import Replicas
+    from webhook.cli.selection import Selection
     from webhook.placement.nodes import Node
     from webhook.policy.policy_set import PolicySet
 
@@ -20,9 +20,9 @@ FailOn: TypeAlias = Literal["rejected", "no-node", "warning", "unknown"]
 CHOICES: Final[tuple[FailOn, ...]] = ("rejected", "no-node", "warning", "unknown")
 
 
-def check_usage(chosen: Chosen) -> None:
+def check_usage(selection: Selection) -> None:
     """Raise UsageError if what is asked for cannot be known."""
-    if "no-node" in chosen.fail_on and chosen.nodes is None:
+    if "no-node" in selection.fail_on and selection.nodes is None:
         raise click.UsageError("--fail-on no-node wants --nodes FILE, or --nodes cluster")
 
 

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
-from webhook.controller.readings import typed
+from webhook.controller.run_cache import typed
 from webhook.errors import InvalidRun
 from webhook.pod_schema.fields import MOST
 from webhook.policy.findings import path_text

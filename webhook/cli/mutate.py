@@ -73,28 +73,28 @@ def command(
 
     `fairlead explain` with the same options says why.
     """
-    from webhook.cli.chosen import Chosen, read_files
     from webhook.cli.decisions import readable, unjudged
     from webhook.cli.fail_on import check_usage, fails
     from webhook.cli.mutate_text import Printer
+    from webhook.cli.selection import Selection, read_files
 
-    chosen = Chosen(
+    selection = Selection(
         words, filenames, policies, namespace, namespaces_file, nodes, kubeconfig, context, fail_on
     )
-    check_usage(chosen)
-    if chosen.live:
-        from webhook.cli.live.anew import anew
-        from webhook.cli.live.answered import answered
+    check_usage(selection)
+    if selection.live:
+        from webhook.cli.live.answers_or_exit import answers_or_exit
+        from webhook.cli.live.recreated import recreated
 
-        answers = answered(chosen)
-        offline, known = anew(answers, whole=output in ("yaml", "json")), answers.nodes
+        answers = answers_or_exit(selection)
+        offline, known = recreated(answers, whole=output in ("yaml", "json")), answers.nodes
         told = answers.notes
     else:
-        offline, known = read_files(chosen)
+        offline, known = read_files(selection)
         told = ()
     decided, problems = readable(offline)
     printer = Printer(offline, decided, known)
-    unknown = [*offline.not_known(), *(() if chosen.live else unjudged(decided, known))]
+    unknown = [*offline.not_known(), *(() if selection.live else unjudged(decided, known))]
     noting.tell(unknown)
     match output:
         case "diff":

@@ -22,9 +22,9 @@ from webhook.cli.serving_handshake import handshakes_of
 from webhook.cli.serving_nodes import ServedNodes, nodes_of
 from webhook.cli.serving_policies import policies_of
 from webhook.interception import PATH
+from webhook.server.acceptor import allow_descriptors
 from webhook.server.callers import Callers
-from webhook.server.crowd import Crowd
-from webhook.server.doorway import allow_descriptors
+from webhook.server.connection_limiter import ConnectionLimiter
 from webhook.server.drain import ClosingConnections, Drain, drain_on_signals
 from webhook.server.health import health_app
 from webhook.server.limit import InFlightLimit
@@ -134,7 +134,7 @@ async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -
             grounds, metrics, pods_of=pods_of, faults_of=faults_of, reaches=handshakes.takes
         )
         allow_descriptors(settings.max_connections)
-        crowd = Crowd(settings.max_connections, on_ended=metrics.connection_ended)
+        limiter = ConnectionLimiter(settings.max_connections, on_ended=metrics.connection_ended)
         limit = InFlightLimit(
             admission_app(
                 {
@@ -145,12 +145,12 @@ async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -
                 metrics,
             ),
             settings.max_in_flight,
-            waiting=lambda: crowd.busy,
-            full=crowd.full,
+            waiting=lambda: limiter.busy,
+            full=limiter.full,
             on_refused=metrics.request_shed,
         )
         metrics.watch_in_flight(lambda: limit.in_flight)
-        metrics.watch_connections(lambda: crowd.connections)
+        metrics.watch_connections(lambda: limiter.connections)
         conditions = {
             "policies": policies.condition,
             **certificate.conditions,
@@ -172,7 +172,7 @@ async def _run(settings: Settings, https: socket.socket, plain: socket.socket) -
                 plain=plain,
                 tls=tls,
                 drain=drain,
-                crowd=crowd,
+                limiter=limiter,
                 callers=Callers(settings.client_names) if settings.client_ca else None,
                 background=(
                     *policies.background,

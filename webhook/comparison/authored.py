@@ -1,7 +1,7 @@
 """What of a pod that was placed is its author's own word: the rest is credited to policies.
 
 A stamp credits by content (decision 9): a policy has a field to its credit that holds what it
-wished. Taking that away gives a pod that the same policies would place in the same way; a word of
+wanted. Taking that away gives a pod that the same policies would place in the same way; a word of
 the author's that said the same is restored by them, and one that they overruled is lost, unless
 the author's own template or file is known beside.
 """
@@ -18,14 +18,14 @@ from webhook.placement.capacity import MODES
 from webhook.placement.fields import BY_NAME, MAPS, OF_PODS, SCALARS, Shape
 from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES
 from webhook.placement.provenance import holds
-from webhook.placement.wishes import (
-    CapacityWish,
-    ListWish,
-    MemberWish,
-    RequiredWish,
-    ScalarWish,
-    SpreadWish,
-    TolerationWish,
+from webhook.placement.settings import (
+    CapacitySetting,
+    ListSetting,
+    MemberSetting,
+    RequiredSetting,
+    ScalarSetting,
+    SpreadSetting,
+    TolerationSetting,
     spread_pair,
 )
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from webhook.placement.capacity import CapacityClass, Mode
     from webhook.placement.fields import Field
     from webhook.placement.pod import PodPlacement
+    from webhook.placement.settings import PlacementSetting
     from webhook.placement.shapes import JsonObject, Requirement, Term, Toleration
-    from webhook.placement.wishes import Wish
     from webhook.policy.policy_set import PolicySet
 
 T = TypeVar("T")
@@ -68,13 +68,13 @@ def without_credits(
 ) -> Authored:
     """The placement without what a stamp credits: `credited` are fields by policy.
 
-    `policies` tell what each policy wishes today; what it wished then is told by the field's name,
+    `policies` tell what each policy sets today; what it wanted then is told by the field's name,
     where that says enough.
     """
-    wishes: dict[tuple[str, str], list[Wish]] = {}
+    settings: dict[tuple[str, str], list[PlacementSetting]] = {}
     for each in policies.policies:
-        for wish in each.wishes:
-            wishes.setdefault((each.name, wish.field), []).append(wish)
+        for setting in each.settings:
+            settings.setdefault((each.name, setting.field), []).append(setting)
     result = own._replace(annotations=_without(own.annotations, names.PLACEMENT))
     unsure: list[tuple[str, str]] = []
     doubtful: set[str] = set()
@@ -84,8 +84,10 @@ def without_credits(
             # is credited all the same, whoever gave it.
             if own.node_name and BY_NAME[_NAME.findall(field)[0]].chooses_node:
                 continue
-            held = [wish for wish in wishes.get((policy, field), ()) if holds(wish, own)]
-            undone = _by_wishes(held, result) if held else _by_name(field, result, policies.classes)
+            held = [setting for setting in settings.get((policy, field), ()) if holds(setting, own)]
+            undone = (
+                _by_settings(held, result) if held else _by_name(field, result, policies.classes)
+            )
             if field.startswith("capacity[") and not held:
                 # A class that has changed since leaves what it was before.
                 doubtful |= _OF_CLASS
@@ -194,26 +196,26 @@ def _with(own: PodPlacement, attribute: str, value: object) -> PodPlacement:
     return own._replace(**changed)
 
 
-def _by_wishes(wishes: Sequence[Wish], own: PodPlacement) -> PodPlacement:
-    """The placement without exactly what the wishes give."""
-    for wish in wishes:
-        own = _by_wish(wish, own)
+def _by_settings(settings: Sequence[PlacementSetting], own: PodPlacement) -> PodPlacement:
+    """The placement without exactly what the settings give."""
+    for setting in settings:
+        own = _by_setting(setting, own)
     return own
 
 
-def _by_wish(wish: Wish, own: PodPlacement) -> PodPlacement:
-    match wish:
-        case MemberWish() | ScalarWish() | SpreadWish():
-            return _by_name(wish.field, own, {}) or own
-        case TolerationWish():
-            return own._replace(tolerations=[t for t in own.tolerations if t != wish.toleration])
-        case RequiredWish():
-            return own._replace(required=_relieved(own.required, wish.terms))
-        case ListWish():
-            return _without_entries(own, wish.name, wish.entries)
-        case CapacityWish():
-            return _without_capacity(own, wish.capacity, wish.condition, wish.weight)
-    raise TypeError(wish)
+def _by_setting(setting: PlacementSetting, own: PodPlacement) -> PodPlacement:
+    match setting:
+        case MemberSetting() | ScalarSetting() | SpreadSetting():
+            return _by_name(setting.field, own, {}) or own
+        case TolerationSetting():
+            return own._replace(tolerations=[t for t in own.tolerations if t != setting.toleration])
+        case RequiredSetting():
+            return own._replace(required=_relieved(own.required, setting.terms))
+        case ListSetting():
+            return _without_entries(own, setting.name, setting.entries)
+        case CapacitySetting():
+            return _without_capacity(own, setting.capacity, setting.condition, setting.weight)
+    raise TypeError(setting)
 
 
 def _by_name(

@@ -1,4 +1,4 @@
-"""By which policies a pod is placed otherwise: what they wish of it differs between two sets."""
+"""By which policies a pod is placed otherwise: what they setting of it differs between two sets."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from webhook.comparison.difference import FieldChange
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from webhook.admission.weighed import Weighed
+    from webhook.admission.evaluation import Evaluation
+    from webhook.placement.settings import PlacementSetting
     from webhook.placement.trace import Entry
-    from webhook.placement.wishes import Wish
     from webhook.policy.policy_set import PolicySet
 
 # Policy, part and field.
@@ -21,12 +21,14 @@ _REJECTED: Final = frozenset({"rejected"})
 
 
 class Authors:
-    """Knows what each policy of two sets wishes."""
+    """Knows what each policy of two sets settings."""
 
     def __init__(self, old: PolicySet, new: PolicySet) -> None:
-        self._old, self._new = _wishes(old), _wishes(new)
+        self._old, self._new = _settings(old), _settings(new)
 
-    def told(self, old: Weighed, new: Weighed) -> tuple[tuple[str, ...], tuple[FieldChange, ...]]:
+    def told(
+        self, old: Evaluation, new: Evaluation
+    ) -> tuple[tuple[str, ...], tuple[FieldChange, ...]]:
         """The policies by which the decisions differ, in their order, and how, field by field.
 
         Policies that say the same of the pod in both sets only count if no other can be named:
@@ -40,7 +42,7 @@ class Authors:
         policies = otherwise or list(said) or sorted(taking_part)
         return tuple(policies), tuple(fields)
 
-    def _fields(self, old: Weighed, new: Weighed) -> list[FieldChange]:
+    def _fields(self, old: Evaluation, new: Evaluation) -> list[FieldChange]:
         counts = _EFFECTIVE if old.allowed and new.allowed else _REJECTED
         before, after = _by_key(old.trace), _by_key(new.trace)
         found = []
@@ -56,11 +58,11 @@ class Authors:
         return any(self._old.get(key) != self._new.get(key) for key in keys)
 
 
-def _wishes(policies: PolicySet) -> Mapping[_Key, Sequence[Wish]]:
-    found: dict[_Key, list[Wish]] = {}
+def _settings(policies: PolicySet) -> Mapping[_Key, Sequence[PlacementSetting]]:
+    found: dict[_Key, list[PlacementSetting]] = {}
     for policy in policies.policies:
-        for wish in policy.wishes:
-            found.setdefault((policy.name, wish.part, wish.field), []).append(wish)
+        for setting in policy.settings:
+            found.setdefault((policy.name, setting.part, setting.field), []).append(setting)
     return found
 
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from webhook.admission.arrival import Arrival, Cluster
+    from webhook.admission.evaluation import Evaluation, Part, ReceivedPod
     from webhook.admission.shape import Shape
-    from webhook.admission.weighed import Part, Seen, Weighed
     from webhook.placement.nodes import Node
     from webhook.policy.policy_set import PolicySet
 
@@ -89,7 +89,7 @@ class Comparison:
             return "no run"
         return self._compared(seen, self._parts_in(seen)._replace(alike=False))
 
-    def _parts_in(self, seen: Seen) -> _Parts:
+    def _parts_in(self, seen: ReceivedPod) -> _Parts:
         sets, namespace = self._sets, seen.arrival.namespace
         old, new = part_in(seen, sets.old), part_in(seen, sets.new)
         alike = self._same_classes and (
@@ -97,7 +97,7 @@ class Comparison:
         )
         return _Parts(old, new, alike)
 
-    def _compared(self, seen: Seen, parts: _Parts) -> Difference | Same:
+    def _compared(self, seen: ReceivedPod, parts: _Parts) -> Difference | Same:
         sets = self._sets
         old = weigh(seen, parts.old, sets.old, sets.cluster, audit=False)
         if parts.alike:
@@ -110,14 +110,14 @@ class Comparison:
         sides = self._side(old, sets.old), self._side(new, sets.new)
         return Difference(kind_of(*sides), *sides, *self._authors.told(old, new))
 
-    def _side(self, weighed: Weighed, policies: PolicySet) -> Side:
-        if self._roster is None or not weighed.allowed:
-            return Side(weighed.result, weighed.reason)
-        nodes = self._roster.of(weighed.placement, policies.classes.values())
-        return Side(weighed.result, weighed.reason, nodes)
+    def _side(self, evaluation: Evaluation, policies: PolicySet) -> Side:
+        if self._roster is None or not evaluation.allowed:
+            return Side(evaluation.result, evaluation.reason)
+        nodes = self._roster.of(evaluation.placement, policies.classes.values())
+        return Side(evaluation.result, evaluation.reason, nodes)
 
 
 def _said(policies: PolicySet, part: Part, namespace: str) -> list[tuple[object, ...]]:
     """All that makes a difference of those who take part, in their order."""
     taking = [policies.policies[at] for at in part.positions]
-    return [(each.name, each.enforced_in(namespace), each.wishes) for each in taking]
+    return [(each.name, each.enforced_in(namespace), each.settings) for each in taking]

@@ -47,7 +47,7 @@ class Side(NamedTuple):
 
 
 class FieldChange(NamedTuple):
-    """What becomes of one wish otherwise: `old` and `new` are empty where it had, or has, no say.
+    """How one setting changes: `old` and `new` are empty where it had, or has, no say.
 
     `policy` is empty where the pod's own annotation asks.
     """
@@ -64,7 +64,7 @@ class Difference:
     """What becomes of a pod otherwise.
 
     policies: those by which it is so: what they say of the pod differs. Empty if none can be named
-    fields:   what becomes of their wishes otherwise, and of those that give way to them
+    fields:   what becomes of their settings otherwise, and of those that give way to them
     """
 
     kind: Kind

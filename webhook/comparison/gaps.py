@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
 from webhook.placement.fields import MAPS, SCALARS, STORED_NORMAL
+from webhook.placement.settings import spread_pair
 from webhook.placement.tolerations import normal
-from webhook.placement.wishes import spread_pair
 from webhook.workloads import stored
 
 if TYPE_CHECKING:

@@ -8,15 +8,15 @@ import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
+from webhook.controller.action_executor import ActionExecutor
 from webhook.controller.announcer import Announcer
-from webhook.controller.carry_out import Doer
-from webhook.controller.feed import Feed
+from webhook.controller.event_router import EventRouter
 from webhook.controller.informers import Informers
-from webhook.controller.known import Known
 from webhook.controller.objects import Objects
-from webhook.controller.readings import Readings
+from webhook.controller.observed_state import ObservedState
 from webhook.controller.reconciler import Reconciler
 from webhook.controller.refusals import Refusals
+from webhook.controller.run_cache import RunCache
 from webhook.errors import ClusterError, InvalidRun, NotLeading
 from webhook.kube.work_queue import WorkQueue
 from webhook.run.reconcile import DEFAULT_TERMS
@@ -64,18 +64,18 @@ class Controller:
     ) -> None:
         self._workers = workers
         self._metrics = metrics
-        self.known = Known()
+        self.known = ObservedState()
         self.informers = Informers(client, self.known, namespace, nodes=nodes)
         self.announcer = Announcer(writer)
-        self._feed = Feed(self.known)
+        self._feed = EventRouter(self.known)
         self.refusals = Refusals()
         self.known.runs.subscribe(self._forget)
         objects = Objects(client, writer, self.known)
         self._reconciler = Reconciler(
             self.known,
             objects,
-            Readings(plan),
-            Doer(objects, self.refusals, metrics),
+            RunCache(plan),
+            ActionExecutor(objects, self.refusals, metrics),
             self.refusals,
             self.announcer,
             metrics,

@@ -14,7 +14,7 @@ from webhook.kube.reflector import Reflector
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from webhook.controller.known import Known
+    from webhook.controller.observed_state import ObservedState
     from webhook.kube.cache import Cache
     from webhook.kube.client import Client
 
@@ -61,7 +61,7 @@ class Informers:
     """
 
     def __init__(
-        self, client: Client, known: Known, namespace: str = "", *, nodes: bool = True
+        self, client: Client, known: ObservedState, namespace: str = "", *, nodes: bool = True
     ) -> None:
         self._client = client
 

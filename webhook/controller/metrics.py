@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
     from webhook.controller.informers import Informers
-    from webhook.controller.known import Known
+    from webhook.controller.observed_state import ObservedState
 
 Number: TypeAlias = "Callable[[], float]"
 
@@ -114,7 +114,7 @@ class ControllerMetrics:
         self._leader.set(leads)
 
     def watch(
-        self, known: Known, informers: Informers, numbers: Iterable[tuple[str, str, Number]]
+        self, known: ObservedState, informers: Informers, numbers: Iterable[tuple[str, str, Number]]
     ) -> None:
         """Read these at each scrape. `numbers`: name, help and function; counters end in _total."""
         self._registry.register(_AtScrape(known, informers, tuple(numbers)))
@@ -124,7 +124,10 @@ class _AtScrape(Collector):
     """What is read where it is kept; on the event loop's thread or another, as it comes."""
 
     def __init__(
-        self, known: Known, informers: Informers, numbers: tuple[tuple[str, str, Number], ...]
+        self,
+        known: ObservedState,
+        informers: Informers,
+        numbers: tuple[tuple[str, str, Number], ...],
     ) -> None:
         self._known = known
         self._informers = informers

@@ -16,7 +16,7 @@ from webhook.placement.capacity import InvalidClass
 from webhook.placement.nodes import InvalidNode, Node
 from webhook.policy.compile import capacity_class
 from webhook.policy.model import CapacityClass
-from webhook.policy.node_wishes import is_of
+from webhook.policy.node_settings import is_of
 from webhook.recent import Recent
 from webhook.run.observed import NodeHealth
 from webhook.times import to_second

@@ -10,12 +10,12 @@ from webhook import names
 from webhook.controller.informers import collection
 from webhook.controller.refusals import name_taken, refusal
 from webhook.errors import ClusterError
-from webhook.run import seen
+from webhook.run import observation
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from webhook.controller.known import Known
+    from webhook.controller.observed_state import ObservedState
     from webhook.kube.cache import Cache
     from webhook.kube.client import Client
     from webhook.kube.writer import Writer
@@ -56,7 +56,7 @@ class Objects:
     may be writing by now.
     """
 
-    def __init__(self, client: Client, writer: Writer, known: Known) -> None:
+    def __init__(self, client: Client, writer: Writer, known: ObservedState) -> None:
         self._client = client
         self._writer = writer
         self._known = known
@@ -80,10 +80,10 @@ class Objects:
                     raise
                 return refused
             if kind is SECRET:
-                # Known by its name: whoever may read one Secret may read them all.
+                # ObservedState by its name: whoever may read one Secret may read them all.
                 return None
             found = await self._client.get(kind.path(run.namespace, name))
-            if seen.owner_uid(found) != run.metadata.uid:
+            if observation.owner_uid(found) != run.metadata.uid:
                 return name_taken(kind.name, found)
             self._learn(kind, found)
         return None
@@ -168,7 +168,7 @@ class Objects:
     async def look_up(self, run: Run, pods: Collection[str]) -> dict[str, OwnedPod]:
         """Those of the named pods that are there and the run's, as the API server has them now."""
         if len(pods) > ONE_BY_ONE:
-            listing = await self._client.list(POD.path(run.namespace), seen.pod)
+            listing = await self._client.list(POD.path(run.namespace), observation.pod)
             found = [pod for pod in listing.items if pod]
         else:
             found = [pod for name in pods if (pod := await self._read_pod(run, name))]
@@ -185,7 +185,7 @@ class Objects:
                 return None
             raise
         self._learn(POD, raw)
-        return seen.pod(raw)
+        return observation.pod(raw)
 
     def _learn(self, kind: Kind, raw: dict[str, Any], *, gone: bool = False) -> None:
         cache, metadata = self._caches.get(kind), raw["metadata"]

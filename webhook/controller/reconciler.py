@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, Protocol
 
-from webhook.controller.readings import status_of
+from webhook.controller.run_cache import status_of
 from webhook.errors import ClusterError, InvalidRun, NotLeading
 from webhook.run.actions import (
     Announcement,
@@ -25,12 +25,12 @@ from webhook.run.reconcile import DEFAULT_TERMS, invalid, reconcile
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from webhook.controller.action_executor import ActionExecutor
     from webhook.controller.announcer import Announcer
-    from webhook.controller.carry_out import Doer
-    from webhook.controller.known import Known
     from webhook.controller.objects import Objects
-    from webhook.controller.readings import Readings
+    from webhook.controller.observed_state import ObservedState
     from webhook.controller.refusals import Refusals
+    from webhook.controller.run_cache import RunCache
     from webhook.controller.stored_run import StoredRun
     from webhook.run.counting import RestartTerms
     from webhook.run.model import Run, RunStatus
@@ -55,10 +55,10 @@ class Reconciler:
 
     def __init__(
         self,
-        known: Known,
+        known: ObservedState,
         objects: Objects,
-        readings: Readings,
-        doer: Doer,
+        readings: RunCache,
+        doer: ActionExecutor,
         refusals: Refusals,
         announcer: Announcer,
         transitions: Transitions,

@@ -105,7 +105,7 @@ PLACEMENT: Final[Mapping[str, tuple[Rule, ...]]] = {
     "NodeSelectorRequirement": _NODE_VALUES,
     "NodeSelectorTerm": _TERM,
     "Toleration": _TOLERATION,
-    "CapacityWish": _CAPACITY,
+    "CapacitySetting": _CAPACITY,
     "SeccompProfile": _PROFILE,
     "AppArmorProfile": _PROFILE,
     "TopologySpreadConstraint": _SPREAD,

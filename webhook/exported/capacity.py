@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from webhook.exported import cel
 from webhook.exported.cel import Piece, every, policy, var
 from webhook.exported.nodes_cel import satisfiable
-from webhook.placement.wishes import CapacityWish
+from webhook.placement.settings import CapacitySetting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,41 +16,46 @@ if TYPE_CHECKING:
 
 
 class Chosen(NamedTuple):
-    """A capacity wish, and the CEL for when it applies."""
+    """A capacity setting, and the CEL for when it applies."""
 
-    wish: CapacityWish
+    setting: CapacitySetting
     when: str
 
 
-def choose(wishes: Sequence[Wanted]) -> tuple[Piece, Piece, list[Chosen]]:
-    """What overrides take from the pod's selector, then which wish of each class applies.
+def choose(settings: Sequence[Wanted]) -> tuple[Piece, Piece, list[Chosen]]:
+    """What overrides take from the pod's selector, then which setting of each class applies.
 
     The second piece reads `free`, the selector that is left, and `named`, the keys that the pod's
     required affinity names.
     """
-    mine = [(w.at, w.wish) for w in wishes if isinstance(w.wish, CapacityWish)]
-    classes = list(dict.fromkeys(wish.capacity.name for _, wish in mine))
+    mine = [(w.at, w.setting) for w in settings if isinstance(w.setting, CapacitySetting)]
+    classes = list(dict.fromkeys(setting.capacity.name for _, setting in mine))
     taken: dict[str, str] = {}
     applies: dict[str, str] = {}
     found: dict[int, str] = {}
     drops: list[str] = []
     for number, name in enumerate(classes):
-        of_class = [(at, wish) for at, wish in mine if wish.capacity.name == name]
-        hard = [(at, wish) for at, wish in of_class if not wish.is_default]
+        of_class = [(at, setting) for at, setting in mine if setting.capacity.name == name]
+        hard = [(at, setting) for at, setting in of_class if not setting.is_default]
         # The first that matches decides, and an override before any default; -1: nobody does.
         taken[f"hard{number}"] = _first([(policy(at), str(at)) for at, _ in hard])
-        if any(wish.condition is not None for _, wish in hard):
+        if any(setting.condition is not None for _, setting in hard):
             drops.append(var(_drops(taken, number, hard)))
         soft = [
-            (policy(at), f"({_unspoken(wish)} ? {at} : -1)") for at, wish in of_class[len(hard) :]
+            (policy(at), f"({_unspoken(setting)} ? {at} : -1)")
+            for at, setting in of_class[len(hard) :]
         ]
         chosen = var(f"hard{number}")
         applies[f"class{number}"] = f"({chosen} >= 0 ? {chosen} : {_first(soft)})"
-        for at, wish in of_class:
-            in_its_part = f"{chosen} {'<' if wish.is_default else '>='} 0"
-            found[id(wish)] = every([f"{var(f'class{number}')} == {at}", in_its_part])
+        for at, setting in of_class:
+            in_its_part = f"{chosen} {'<' if setting.is_default else '>='} 0"
+            found[id(setting)] = every([f"{var(f'class{number}')} == {at}", in_its_part])
     taken["dropped"] = cel.flat(drops)
-    return Piece(taken), Piece(applies), [Chosen(wish, found[id(wish)]) for _, wish in mine]
+    return (
+        Piece(taken),
+        Piece(applies),
+        [Chosen(setting, found[id(setting)]) for _, setting in mine],
+    )
 
 
 def _first(choices: Sequence[tuple[str, str]]) -> str:
@@ -60,20 +65,22 @@ def _first(choices: Sequence[tuple[str, str]]) -> str:
     return result
 
 
-def _unspoken(wish: CapacityWish) -> str:
+def _unspoken(setting: CapacitySetting) -> str:
     """The pod says nothing of the class's label keys."""
-    keys = cel.texts(sorted(wish.capacity.keys))
+    keys = cel.texts(sorted(setting.capacity.keys))
     return f"!({keys}.exists(k, k in {var('free')} || k in {var('named')}))"
 
 
-def _drops(variables: dict[str, str], number: int, hard: Sequence[tuple[int, CapacityWish]]) -> str:
+def _drops(
+    variables: dict[str, str], number: int, hard: Sequence[tuple[int, CapacitySetting]]
+) -> str:
     """Adds variables for the selector keys that an override cannot be met beside; the last one.
 
     Keys go one by one, in their order: each is held against those before it that stay.
     """
     condition = "[]"
-    for at, wish in reversed(hard):
-        terms = "[]" if wish.condition is None else cel.data(wish.condition)
+    for at, setting in reversed(hard):
+        terms = "[]" if setting.condition is None else cel.data(setting.condition)
         condition = f"({var(f'hard{number}')} == {at} ? {terms} : {condition})"
     variables[f"shape{number}"] = condition
     keys = sorted(hard[0][1].capacity.keys)

@@ -17,15 +17,15 @@ from webhook.exported import capacity, cel, gaps, identity, matching, nodes, pla
 from webhook.exported.cel import Check, Piece, text
 from webhook.exported.wanted import wanted, with_parts_apart
 from webhook.placement.fields import PLAIN_MAPS
+from webhook.placement.settings import SpreadSetting, TolerationSetting
 from webhook.placement.tolerations import normal
-from webhook.placement.wishes import SpreadWish, TolerationWish
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from webhook.exported.wanted import Placed
+    from webhook.placement.settings import PlacementSetting
     from webhook.placement.shapes import JsonObject
-    from webhook.placement.wishes import Wish
 
 NAME: Final = "fairlead-exported"
 _API_VERSION: Final = "admissionregistration.k8s.io/v1"
@@ -61,30 +61,30 @@ def documents(placed: Placed, entries: Sequence[Mapping[str, Any]]) -> list[Json
 
     Raises NotExported with all that cannot be said.
     """
-    wishes = wanted(placed)
+    settings = wanted(placed)
     seconds = dict.fromkeys(
         (names.TAINT_NOT_READY, names.TAINT_UNREACHABLE), placed.default_toleration_seconds
     )
-    problems = [*gaps.gaps(placed, wishes, seconds), *gaps.unsatisfiable(wishes)]
+    problems = [*gaps.gaps(placed, settings, seconds), *gaps.unsatisfiable(settings)]
     if problems:
         raise NotExported(problems)
     placed = with_parts_apart(placed)
-    wishes = wanted(placed)
-    taken, applies, chosen = capacity.choose(wishes)
+    settings = wanted(placed)
+    taken, applies, chosen = capacity.choose(settings)
     set_hash = placed.set_hash[:16]
     stamp = f'{{"exported":true,"set":"{set_hash}"}}'
-    steps = tolerations.steps(wishes, chosen, placed.classes, seconds)
+    steps = tolerations.steps(settings, chosen, placed.classes, seconds)
     pieces = [
         Piece(_OWN),
         identity.pieces(),
         matching.pieces(placed.policies),
-        plain.maps(wishes, stamp),
-        plain.scalars(wishes, placed.default_priority_class),
-        nodes.pieces(wishes, taken, applies, chosen),
-        plain.lists(wishes, chosen),
-        plain.spread(wishes),
+        plain.maps(settings, stamp),
+        plain.scalars(settings, placed.default_priority_class),
+        nodes.pieces(settings, taken, applies, chosen),
+        plain.lists(settings, chosen),
+        plain.spread(settings),
         Piece(steps.variables, steps.rest),
-        Piece(checks=[_no_request(set_hash), *plain.contradictions(wishes, _opposed)]),
+        Piece(checks=[_no_request(set_hash), *plain.contradictions(settings, _opposed)]),
     ]
     variables = {name: text for piece in pieces for name, text in piece.variables.items()}
     operations = [each for piece in pieces for each in piece.operations]
@@ -134,14 +134,14 @@ def _one(operations: Sequence[str]) -> str:
     return "[" + ",\n ".join(operations) + "].flatten()"
 
 
-def _opposed(one: Wish, other: Wish) -> bool:
+def _opposed(one: PlacementSetting, other: PlacementSetting) -> bool:
     """Whether two requirements contradict each other in a field where that cannot be seen later."""
-    if isinstance(one, TolerationWish) and isinstance(other, TolerationWish):
+    if isinstance(one, TolerationSetting) and isinstance(other, TolerationSetting):
         a, b = normal(one.toleration), normal(other.toleration)
         return a.reach == b.reach and a.seconds != b.seconds
     return (
-        isinstance(one, SpreadWish)
-        and isinstance(other, SpreadWish)
+        isinstance(one, SpreadSetting)
+        and isinstance(other, SpreadSetting)
         and one.pair == other.pair
         and one.constraint != other.constraint
     )

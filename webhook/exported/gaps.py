@@ -1,6 +1,6 @@
 """What of a policy set cannot be said in CEL, or not exactly: the reason, and the cure, of each.
 
-Whether two wishes about the labels of nodes leave a node to each other is worked out by the engine
+Whether two settings about labels of nodes leave a node to each other is worked out by the engine
 for each pod's policies together (placement.fold). Here only sets are taken in which no two of them
 can meet in that way, so that there is nothing to work out.
 """
@@ -11,8 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.exported import tolerations
 from webhook.placement import label_values, node_affinity
-from webhook.placement.node_wishes import condition_of, keys_of
-from webhook.placement.wishes import CapacityWish, MemberWish, RequiredWish, TolerationWish
+from webhook.placement.node_settings import condition_of, keys_of
+from webhook.placement.settings import (
+    CapacitySetting,
+    MemberSetting,
+    RequiredSetting,
+    TolerationSetting,
+)
 from webhook.policy import operating_system
 from webhook.policy.together.reach import Reach
 
@@ -20,21 +25,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.exported.wanted import Enforced, Placed, Wanted
-    from webhook.placement.node_wishes import NodeWish
+    from webhook.placement.node_settings import NodeSetting
+    from webhook.placement.settings import PlacementSetting
     from webhook.placement.shapes import Term
-    from webhook.placement.wishes import Wish
 
 # A JSON patch made in CEL writes its numbers as floats of 64 bits.
 _EXACT: Final = 2**53
 
 
-def gaps(placed: Placed, wishes: Sequence[Wanted], seconds: Mapping[str, int]) -> list[str]:
+def gaps(placed: Placed, settings: Sequence[Wanted], seconds: Mapping[str, int]) -> list[str]:
     """One line for each thing that is refused: the policy, the field, why, and what to do."""
     found = list(_of_set(placed))
     for policy in placed.policies:
         found += _of_policy(policy)
-    found += _of_nodes(placed, wishes)
-    found += _of_tolerations(wishes, seconds)
+    found += _of_nodes(placed, settings)
+    found += _of_tolerations(settings, seconds)
     return list(dict.fromkeys(found))
 
 
@@ -51,32 +56,35 @@ def _of_set(placed: Placed) -> Iterator[str]:
         )
 
 
-def _said(wish: Wish, why: str) -> str:
-    return f"policy {wish.policy}: {wish.part}.{wish.field}: {why}"
+def _said(setting: PlacementSetting, why: str) -> str:
+    return f"policy {setting.policy}: {setting.part}.{setting.field}: {why}"
 
 
 def _of_policy(policy: Enforced) -> Iterator[str]:
-    system = operating_system.of_wishes(policy.wishes)
+    system = operating_system.required_system(policy.settings)
     if system is not None:
         yield (
             f"policy {policy.name}: its nodes run {system[1]}, and what of it applies goes by "
             "the operating system that the pod's selector or affinity names; match pods by "
             "podSelector or namespaces, and leave kubernetes.io/os out"
         )
-    for wish in policy.wishes:
-        if isinstance(wish, CapacityWish) and wish.part == "requirements":
+    for setting in policy.settings:
+        if isinstance(setting, CapacitySetting) and setting.part == "requirements":
             yield _said(
-                wish,
+                setting,
                 "a requirement stands beside overrides on the same class, and is held against the "
                 "pod's annotation, which exported policies do not read; make it an override",
             )
-        if isinstance(wish, RequiredWish) and any(t.get("matchFields") for t in wish.terms):
+        if isinstance(setting, RequiredSetting) and any(
+            t.get("matchFields") for t in setting.terms
+        ):
             yield _said(
-                wish, "matchFields are not exported; say it by the label kubernetes.io/hostname"
+                setting, "matchFields are not exported; say it by the label kubernetes.io/hostname"
             )
-        if any(abs(number) > _EXACT for number in _numbers(vars(wish))):
+        if any(abs(number) > _EXACT for number in _numbers(vars(setting))):
             yield _said(
-                wish, f"a number over {_EXACT} is not exact in a patch made in CEL; make it smaller"
+                setting,
+                f"a number over {_EXACT} is not exact in a patch made in CEL; make it smaller",
             )
 
 
@@ -90,49 +98,49 @@ def _numbers(value: Any) -> Iterator[int]:
         yield value
 
 
-def _of_nodes(placed: Placed, wishes: Sequence[Wanted]) -> Iterator[str]:
-    """Wishes about the same node labels that can meet, of which one is more than a selector key."""
+def _of_nodes(placed: Placed, settings: Sequence[Wanted]) -> Iterator[str]:
+    """Settings of one node label that can meet, of which one is more than a selector key."""
     reaches = [Reach(policy.match) for policy in placed.policies]
-    mine: list[tuple[int, NodeWish]] = []
-    for at, wish in wishes:
-        if isinstance(wish, RequiredWish | CapacityWish) or (
-            isinstance(wish, MemberWish) and wish.map == "nodeSelector"
+    mine: list[tuple[int, NodeSetting]] = []
+    for at, setting in settings:
+        if isinstance(setting, RequiredSetting | CapacitySetting) or (
+            isinstance(setting, MemberSetting) and setting.map == "nodeSelector"
         ):
-            mine.append((at, wish))
-    for number, (at, wish) in enumerate(mine):
+            mine.append((at, setting))
+    for number, (at, setting) in enumerate(mine):
         for other_at, other in mine[:number]:
             apart = reaches[at].apart(reaches[other_at])
-            if apart or _alternatives(other, wish) or _harmless(other, wish):
+            if apart or _alternatives(other, setting) or _harmless(other, setting):
                 continue
-            keys = ", ".join(sorted(keys_of(wish) & keys_of(other)))
+            keys = ", ".join(sorted(keys_of(setting) & keys_of(other)))
             yield _said(
-                wish,
+                setting,
                 f"it speaks of node label {keys}, as policy {other.policy} ({other.field}) does; "
                 "whether a node is left to both is worked out by the webhook alone: say it in one "
                 "of the two, or match different kinds, roles, frameworks, namespaces or labels",
             )
 
 
-def _alternatives(one: NodeWish, other: NodeWish) -> bool:
+def _alternatives(one: NodeSetting, other: NodeSetting) -> bool:
     """Whether they never stand beside each other, or say the same."""
-    if isinstance(one, CapacityWish) and isinstance(other, CapacityWish):
+    if isinstance(one, CapacitySetting) and isinstance(other, CapacitySetting):
         return one.capacity.name == other.capacity.name
-    if isinstance(one, RequiredWish) and isinstance(other, RequiredWish):
+    if isinstance(one, RequiredSetting) and isinstance(other, RequiredSetting):
         return one.terms == other.terms or (one.is_default and other.is_default)
-    return isinstance(one, MemberWish) and isinstance(other, MemberWish)
+    return isinstance(one, MemberSetting) and isinstance(other, MemberSetting)
 
 
-def _harmless(one: NodeWish, other: NodeWish) -> bool:
+def _harmless(one: NodeSetting, other: NodeSetting) -> bool:
     """Whether both can be met whatever else is: other labels, or a value that every term admits."""
-    if isinstance(one, MemberWish):
+    if isinstance(one, MemberSetting):
         return _admits(condition_of(other), one)
-    if isinstance(other, MemberWish):
+    if isinstance(other, MemberSetting):
         return _admits(condition_of(one), other)
     conditions = condition_of(one), condition_of(other)
     return None in conditions or not keys_of(one) & keys_of(other)
 
 
-def _admits(condition: Sequence[Term] | None, member: MemberWish) -> bool:
+def _admits(condition: Sequence[Term] | None, member: MemberSetting) -> bool:
     return condition is None or all(
         label_values.holds(requirement, str(member.value))
         for term in condition
@@ -141,33 +149,33 @@ def _admits(condition: Sequence[Term] | None, member: MemberWish) -> bool:
     )
 
 
-def _of_tolerations(wishes: Sequence[Wanted], seconds: Mapping[str, int]) -> Iterator[str]:
-    specific = [w.wish for w in wishes if tolerations.is_specific(w.wish)]
-    replacing: dict[str, TolerationWish] = {}
-    for _, wish in wishes:
-        if not isinstance(wish, TolerationWish):
+def _of_tolerations(settings: Sequence[Wanted], seconds: Mapping[str, int]) -> Iterator[str]:
+    specific = [w.setting for w in settings if tolerations.is_specific(w.setting)]
+    replacing: dict[str, TolerationSetting] = {}
+    for _, setting in settings:
+        if not isinstance(setting, TolerationSetting):
             continue
-        if wish.if_null and specific:
+        if setting.if_null and specific:
             yield _said(
-                wish,
+                setting,
                 "under IsNull it looks at what the pod brought, which the NoExecute toleration of "
                 f"policy {specific[0].policy} has been put into by then; leave IsNull out",
             )
-        key = tolerations.replaced_default(wish, seconds)
-        first = replacing.setdefault(key, wish) if key else wish
-        if first.toleration != wish.toleration:
+        key = tolerations.replaced_default(setting, seconds)
+        first = replacing.setdefault(key, setting) if key else setting
+        if first.toleration != setting.toleration:
             yield _said(
-                wish,
+                setting,
                 "two defaults take the place of the API server's own toleration; policy "
                 f"{first.policy} has the other one: say it once, or as an override",
             )
 
 
-def unsatisfiable(wishes: Sequence[Wanted]) -> list[str]:
+def unsatisfiable(settings: Sequence[Wanted]) -> list[str]:
     """Conditions with a term that no node can meet, which the engine drops."""
     return [
-        _said(wish, "no node can meet one of its terms; leave that term out")
-        for _, wish in wishes
-        if isinstance(wish, RequiredWish)
-        and len(node_affinity.pruned(wish.terms, {})) < len(wish.terms)
+        _said(setting, "no node can meet one of its terms; leave that term out")
+        for _, setting in settings
+        if isinstance(setting, RequiredSetting)
+        and len(node_affinity.pruned(setting.terms, {})) < len(setting.terms)
     ]

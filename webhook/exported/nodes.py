@@ -20,15 +20,15 @@ from webhook.exported.wanted import standing
 from webhook.placement import node_affinity
 from webhook.placement.merge_verdict import UNCHECKED
 from webhook.placement.pod import REQUIRED
-from webhook.placement.wishes import MemberWish, RequiredWish
+from webhook.placement.settings import MemberSetting, RequiredSetting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from webhook.exported.capacity import Chosen
     from webhook.exported.wanted import Wanted
+    from webhook.placement.settings import PlacementSetting
     from webhook.placement.shapes import Term
-    from webhook.placement.wishes import Wish
 
 _OWN: Final = {
     NUMBER: text(int64_pattern()),
@@ -52,20 +52,24 @@ _LEFT: Final = (
 
 
 def pieces(
-    wishes: Sequence[Wanted], taken: Piece, applies: Piece, chosen: Sequence[Chosen]
+    settings: Sequence[Wanted], taken: Piece, applies: Piece, chosen: Sequence[Chosen]
 ) -> Piece:
     """The whole. Where the pod or the policies leave no node, what the pod says stays as it is.
 
     Then the checks, which see the pod afterwards, find it as it came, and judge that.
     """
-    members = [w for w in wishes if isinstance(w.wish, MemberWish) and w.wish.map == "nodeSelector"]
-    required = [w for w in wishes if isinstance(w.wish, RequiredWish)]
+    members = [
+        w
+        for w in settings
+        if isinstance(w.setting, MemberSetting) and w.setting.map == "nodeSelector"
+    ]
+    required = [w for w in settings if isinstance(w.setting, RequiredSetting)]
     if not (members or required or chosen):
         return Piece()
     variables = {**_OWN, **taken.variables}
     variables["free"] = f"{var('own_selector')}.transformMap(k, v, !(k in {var('dropped')}), v)"
     variables |= applies.variables
-    variables |= _hard(wishes, members, required, chosen)
+    variables |= _hard(settings, members, required, chosen)
     variables |= _judgements(members, required)
     variables["judged"] = _judged(members, required)
     variables["apply"] = every(
@@ -81,27 +85,27 @@ def pieces(
     return Piece(variables, list(_operations()), list(_checks(members, required)))
 
 
-def _key(one: Wish, other: Wish) -> bool:
+def _key(one: PlacementSetting, other: PlacementSetting) -> bool:
     return one.field == other.field
 
 
 def _entries(members: Sequence[Wanted], *, defaults: bool) -> str:
     found = []
     for one, stands in standing(members, _key):
-        wish = one.wish
-        if not isinstance(wish, MemberWish) or wish.is_default != defaults:
+        setting = one.setting
+        if not isinstance(setting, MemberSetting) or setting.is_default != defaults:
             continue
-        key, free = text(wish.key), var("free")
+        key, free = text(setting.key), var("free")
         when = [stands]
-        if wish.part == "overrides":
-            when.append(f"({key} in {free} ? {free}[{key}] != {text(str(wish.value))} : true)")
+        if setting.part == "overrides":
+            when.append(f"({key} in {free} ? {free}[{key}] != {text(str(setting.value))} : true)")
         else:
             when.append(f"!({key} in {free})")
-        if wish.is_default:
+        if setting.is_default:
             when.append(f"!({key} in {var('named')})")
-        if wish.if_null:
+        if setting.if_null:
             when.append(f"size({free}) == 0")
-        found.append(given(every(when), cel.entry(wish.key, wish.value)))
+        found.append(given(every(when), cel.entry(setting.key, setting.value)))
     return flat(found)
 
 
@@ -113,7 +117,7 @@ def _with(selector: str, entries: str) -> str:
 
 
 def _hard(
-    wishes: Sequence[Wanted],
+    settings: Sequence[Wanted],
     members: Sequence[Wanted],
     required: Sequence[Wanted],
     chosen: Sequence[Chosen],
@@ -121,18 +125,18 @@ def _hard(
     """What requirements and overrides ask for together, and whether a node is left."""
     found = {"hard_set": _entries(members, defaults=False)}
     found["hard_selector"] = _with(var("free"), var("hard_set"))
-    groups: list[tuple[str, Wish, Sequence[Term]]] = [
-        (stands, one.wish, one.wish.terms)
-        for one, stands in standing([w for w in required if not w.wish.is_default], _same_terms)
-        if isinstance(one.wish, RequiredWish)
+    groups: list[tuple[str, PlacementSetting, Sequence[Term]]] = [
+        (stands, one.setting, one.setting.terms)
+        for one, stands in standing([w for w in required if not w.setting.is_default], _same_terms)
+        if isinstance(one.setting, RequiredSetting)
     ]
     groups += [
-        (each.when, each.wish, each.wish.condition)
+        (each.when, each.setting, each.setting.condition)
         for each in chosen
-        if not each.wish.is_default and each.wish.condition is not None
+        if not each.setting.is_default and each.setting.condition is not None
     ]
     # In the order in which the engine folds them.
-    order = {id(w.wish): number for number, w in enumerate(wishes)}
+    order = {id(w.setting): number for number, w in enumerate(settings)}
     groups.sort(key=lambda group: order[id(group[1])])
     last = "[]"
     for number, (when, _, terms) in enumerate(groups):
@@ -154,10 +158,10 @@ def _hard(
     return found
 
 
-def _same_terms(one: Wish, other: Wish) -> bool:
+def _same_terms(one: PlacementSetting, other: PlacementSetting) -> bool:
     return (
-        isinstance(one, RequiredWish)
-        and isinstance(other, RequiredWish)
+        isinstance(one, RequiredSetting)
+        and isinstance(other, RequiredSetting)
         and one.terms == other.terms
     )
 
@@ -186,17 +190,17 @@ def _judgements(members: Sequence[Wanted], required: Sequence[Wanted]) -> dict[s
     own, terms = var("own_selector"), var("own_terms")
     found: dict[str, str] = {}
     for number, one in enumerate(_requirements(members, required)):
-        wish = one.wish
-        if isinstance(wish, MemberWish):
-            key, value = text(wish.key), text(str(wish.value))
-            found[f"asked{number}"] = _with(own, cel.entry(wish.key, wish.value))
+        setting = one.setting
+        if isinstance(setting, MemberSetting):
+            key, value = text(setting.key), text(str(setting.value))
+            found[f"asked{number}"] = _with(own, cel.entry(setting.key, setting.value))
             left = _possible(var("own_required"), terms, var(f"asked{number}"))
             lost = f"!{var('own_possible')}"
             found[f"judged{number}"] = (
                 f"({key} in {own} ? {own}[{key}] == {value} : {lost} || {left})"
             )
-        elif isinstance(wish, RequiredWish):
-            condition = cel.data(wish.terms)
+        elif isinstance(setting, RequiredSetting):
+            condition = cel.data(setting.terms)
             both = satisfiable(narrowed(terms, condition), own)
             alone = satisfiable(condition, own)
             found[f"judged{number}"] = (
@@ -207,7 +211,7 @@ def _judgements(members: Sequence[Wanted], required: Sequence[Wanted]) -> dict[s
 
 
 def _requirements(members: Sequence[Wanted], required: Sequence[Wanted]) -> list[Wanted]:
-    return [one for one in (*members, *required) if one.wish.part == "requirements"]
+    return [one for one in (*members, *required) if one.setting.part == "requirements"]
 
 
 def _judged(members: Sequence[Wanted], required: Sequence[Wanted]) -> str:
@@ -219,12 +223,12 @@ def _judged(members: Sequence[Wanted], required: Sequence[Wanted]) -> str:
 
 def _checks(members: Sequence[Wanted], required: Sequence[Wanted]) -> Iterator[Check]:
     for number, one in enumerate(_requirements(members, required)):
-        wish = one.wish
+        setting = one.setting
         reason = "leaves no node beside what the pod says"
-        if isinstance(wish, MemberWish):
-            reason = f"must be {text(str(wish.value))}; the pod says otherwise"
-        yield Check(f"!{cel.policy(one.at)} || {var(f'judged{number}')}", message(wish, reason))
-        yield Check(f"!({cel.policy(one.at)} && {var('bound')})", message(wish, UNCHECKED))
+        if isinstance(setting, MemberSetting):
+            reason = f"must be {text(str(setting.value))}; the pod says otherwise"
+        yield Check(f"!{cel.policy(one.at)} || {var(f'judged{number}')}", message(setting, reason))
+        yield Check(f"!({cel.policy(one.at)} && {var('bound')})", message(setting, UNCHECKED))
     yield Check(f"{var('bound')} || {var('few')}", _MANY)
     yield Check(
         f"{var('bound')} || !{var('own_possible')} || !{var('few')} || {var('hard_possible')}",
@@ -240,17 +244,17 @@ def _soft(
     found["selector"] = _with(var("hard_selector"), var("soft_set"))
     terms = var("base_terms")
     number = 0
-    defaults = [w for w in required if w.wish.is_default]
+    defaults = [w for w in required if w.setting.is_default]
     groups = []
     for one, stands in standing(defaults, lambda _one, _other: True):
-        if isinstance(one.wish, RequiredWish):
-            together = _beside(terms, cel.data(one.wish.terms))
+        if isinstance(one.setting, RequiredSetting):
+            together = _beside(terms, cel.data(one.setting.terms))
             left = satisfiable(together, var("hard_selector"))
-            groups.append((f"{stands} && !{var('own_required')} && {left}", one.wish.terms))
+            groups.append((f"{stands} && !{var('own_required')} && {left}", one.setting.terms))
     groups += [
-        (each.when, each.wish.condition)
+        (each.when, each.setting.condition)
         for each in chosen
-        if each.wish.is_default and each.wish.condition is not None
+        if each.setting.is_default and each.setting.condition is not None
     ]
     for when, condition in groups:
         name = f"terms{number}"

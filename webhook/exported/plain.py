@@ -12,7 +12,7 @@ from webhook.placement.fields import PLAIN_MAPS
 from webhook.placement.fold import contradiction
 from webhook.placement.merge_verdict import UNCHECKED, is_about_nodes
 from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES
-from webhook.placement.wishes import ListWish, MemberWish, ScalarWish, SpreadWish
+from webhook.placement.settings import ListSetting, MemberSetting, ScalarSetting, SpreadSetting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,30 +20,32 @@ if TYPE_CHECKING:
     from webhook.exported.capacity import Chosen
     from webhook.exported.wanted import Wanted
     from webhook.placement.fields import Field
-    from webhook.placement.wishes import Wish
+    from webhook.placement.settings import PlacementSetting
 
 
-def message(wish: Wish, reason: str) -> str:
-    """What is said of a pod that a wish rejects, as the webhook words it."""
-    return f"fairlead: policy {wish.policy}: {wish.part}.{wish.field}: {reason}"
+def message(setting: PlacementSetting, reason: str) -> str:
+    """What is said of a pod that a setting rejects, as the webhook words it."""
+    return f"fairlead: policy {setting.policy}: {setting.part}.{setting.field}: {reason}"
 
 
-def _same_field(one: Wish, other: Wish) -> bool:
+def _same_field(one: PlacementSetting, other: PlacementSetting) -> bool:
     return one.field == other.field
 
 
-def maps(wishes: Sequence[Wanted], stamp: str) -> Piece:
+def maps(settings: Sequence[Wanted], stamp: str) -> Piece:
     """Labels, annotations (with the stamp among them) and securityContext."""
     variables: dict[str, str] = {}
     operations: list[str] = []
     checks: list[Check] = []
     for field in PLAIN_MAPS:
         name = field.name
-        mine = [w for w in wishes if isinstance(w.wish, MemberWish) and w.wish.map == name]
+        mine = [
+            w for w in settings if isinstance(w.setting, MemberSetting) and w.setting.map == name
+        ]
         entries = [cel.entry(names.PLACEMENT, stamp)] if name == "annotations" else []
         for one, stands in standing(mine, _same_field):
-            if isinstance(one.wish, MemberWish):
-                entries.append(given(every([stands, *_changes(one.wish)]), _entry(one.wish)))
+            if isinstance(one.setting, MemberSetting):
+                entries.append(given(every([stands, *_changes(one.setting)]), _entry(one.setting)))
         if not entries:
             continue
         variables[f"set_{name}"] = flat(entries)
@@ -51,53 +53,55 @@ def maps(wishes: Sequence[Wanted], stamp: str) -> Piece:
         operations.append(cel.parent(f"has(object.{field.holder}.{name})", wants, field.path, "{}"))
         operations.append(cel.members(field.path, var(f"set_{name}")))
         checks += [
-            _required(w.at, w.wish)
+            _required(w.at, w.setting)
             for w in mine
-            if isinstance(w.wish, MemberWish) and w.wish.part == "requirements"
+            if isinstance(w.setting, MemberSetting) and w.setting.part == "requirements"
         ]
     return Piece(variables, operations, checks)
 
 
-def _entry(wish: MemberWish) -> str:
-    return cel.entry(wish.key, wish.value)
+def _entry(setting: MemberSetting) -> str:
+    return cel.entry(setting.key, setting.value)
 
 
-def _of_system(wish: MemberWish) -> list[str]:
-    system = wish.row.system_of(wish.key)
+def _of_system(setting: MemberSetting) -> list[str]:
+    system = setting.row.system_of(setting.key)
     return [f"{var('os')} in {cel.texts(['', system])}"] if system else []
 
 
-def _changes(wish: MemberWish) -> list[str]:
-    own, key = var(f"own_{wish.map}"), text(wish.key)
+def _changes(setting: MemberSetting) -> list[str]:
+    own, key = var(f"own_{setting.map}"), text(setting.key)
     missing = f"!({key} in {own})"
-    if wish.part == "overrides" and wish.row.overrides == "set":
-        missing = f"({missing} || {own}[{key}] != {cel.data(wish.value)})"
-    found = [*_of_system(wish), missing]
-    return [*found, f"size({own}) == 0"] if wish.if_null else found
+    if setting.part == "overrides" and setting.row.overrides == "set":
+        missing = f"({missing} || {own}[{key}] != {cel.data(setting.value)})"
+    found = [*_of_system(setting), missing]
+    return [*found, f"size({own}) == 0"] if setting.if_null else found
 
 
-def _required(at: int, wish: MemberWish) -> Check:
-    own, key = var(f"own_{wish.map}"), text(wish.key)
-    asked = every([cel.policy(at), *_of_system(wish)])
-    holds = f"{key} in {own} && {own}[{key}] == {cel.data(wish.value)}"
-    return Check(f"!({asked}) || ({holds})", message(wish, f"must be {cel.text(str(wish.value))}"))
+def _required(at: int, setting: MemberSetting) -> Check:
+    own, key = var(f"own_{setting.map}"), text(setting.key)
+    asked = every([cel.policy(at), *_of_system(setting)])
+    holds = f"{key} in {own} && {own}[{key}] == {cel.data(setting.value)}"
+    return Check(
+        f"!({asked}) || ({holds})", message(setting, f"must be {cel.text(str(setting.value))}")
+    )
 
 
-def scalars(wishes: Sequence[Wanted], default_priority_class: str) -> Piece:
+def scalars(settings: Sequence[Wanted], default_priority_class: str) -> Piece:
     """The fields that are one text or number."""
     variables: dict[str, str] = {}
     operations: list[str] = []
     checks: list[Check] = []
-    mine = [w for w in wishes if isinstance(w.wish, ScalarWish)]
-    exact = [w for w in mine if w.wish.row.requirement == "equal"]
+    mine = [w for w in settings if isinstance(w.setting, ScalarSetting)]
+    exact = [w for w in mine if w.setting.row.requirement == "equal"]
     for one, stands in (*standing(exact, _same_field), *_within_maxima(mine, variables)):
-        wish = one.wish
-        if not isinstance(wish, ScalarWish):
+        setting = one.setting
+        if not isinstance(setting, ScalarSetting):
             continue
-        row, value = wish.row, data(wish.value)
-        fixed = wish.part == "overrides" and row.overrides == "reject"
-        change = [stands, f"{_own(row)} {'>' if wish.is_maximum else '!='} {value}"]
-        if wish.part != "overrides" or fixed:
+        row, value = setting.row, data(setting.value)
+        fixed = setting.part == "overrides" and row.overrides == "reject"
+        change = [stands, f"{_own(row)} {'>' if setting.is_maximum else '!='} {value}"]
+        if setting.part != "overrides" or fixed:
             unwritten = map(data, row.unwritten(default_priority_class))
             change.append(f"{_own(row)} in [{', '.join(unwritten)}]")
         when = every(change)
@@ -107,46 +111,48 @@ def scalars(wishes: Sequence[Wanted], default_priority_class: str) -> Piece:
             for old in row.derived
         ]
         if fixed:
-            checks.append(_is(wish, stands))
+            checks.append(_is(setting, stands))
     checks += [
-        _is(one.wish, cel.policy(one.at))
+        _is(one.setting, cel.policy(one.at))
         for one in mine
-        if isinstance(one.wish, ScalarWish) and one.wish.part == "requirements"
+        if isinstance(one.setting, ScalarSetting) and one.setting.part == "requirements"
     ]
     return Piece(variables, operations, checks)
 
 
 def _within_maxima(
-    wishes: Sequence[Wanted], variables: dict[str, str]
+    settings: Sequence[Wanted], variables: dict[str, str]
 ) -> Iterator[tuple[Wanted, str]]:
-    """The wishes of fields of which a requirement is a maximum, with the CEL for when each stands.
+    """Settings of fields of which a requirement is a maximum, with the CEL for when each stands.
 
     Maxima come first, for all of them stand; the lowest is the last of them, and so decides.
-    Whether any other wish stands depends on whether its rivals do: each of these is a variable.
+    Whether any other setting stands depends on whether its rivals do: each of these is a variable.
     """
     mine = [
-        (one, one.wish)
-        for one in wishes
-        if isinstance(one.wish, ScalarWish) and one.wish.row.requirement == "maximum"
+        (one, one.setting)
+        for one in settings
+        if isinstance(one.setting, ScalarSetting) and one.setting.row.requirement == "maximum"
     ]
-    maxima = [(one, wish) for one, wish in mine if wish.is_maximum]
+    maxima = [(one, setting) for one, setting in mine if setting.is_maximum]
     for one, _ in sorted(maxima, key=lambda each: -int(each[1].value)):
         yield one, cel.policy(one.at)
     earlier: dict[str, list[str]] = {}
-    for one, wish in mine:
-        if wish.is_maximum:
+    for one, setting in mine:
+        if setting.is_maximum:
             continue
-        rivals = earlier.setdefault(wish.name, [])
-        limits = [_beside(limit.at, most, wish) for limit, most in maxima if most.name == wish.name]
-        name = f"{wish.name}{len(rivals)}"
+        rivals = earlier.setdefault(setting.name, [])
+        limits = [
+            _beside(limit.at, most, setting) for limit, most in maxima if most.name == setting.name
+        ]
+        name = f"{setting.name}{len(rivals)}"
         variables[name] = every([cel.policy(one.at), *(f"!{each}" for each in rivals), *limits])
         rivals.append(var(name))
         yield one, var(name)
 
 
-def _beside(at: int, maximum: ScalarWish, wish: ScalarWish) -> str:
-    """A maximum lets the wish stand. A pod that it rejects stays as it is, for the check to see."""
-    if not maximum.leaves_room(wish):
+def _beside(at: int, maximum: ScalarSetting, setting: ScalarSetting) -> str:
+    """A maximum lets the setting stand. A pod that it rejects is not changed, for the check."""
+    if not maximum.leaves_room(setting):
         return f"!{cel.policy(at)}"
     own = _own(maximum.row)
     admitted = f"{own} <= {data(maximum.value)} || {own} == {data(maximum.row.silent)}"
@@ -159,28 +165,34 @@ def _own(field: Field) -> str:
     return f"object.{field.holder}.?{field.name}.orValue({unset})"
 
 
-def _is(wish: ScalarWish, asked: str) -> Check:
-    value = data(wish.value)
-    if wish.is_maximum:
-        reason = message(wish, f"must be {wish.wanted}")
-        return Check(f"!({asked}) || {_own(wish.row)} <= {value}", reason)
-    return Check(f"!({asked}) || {_own(wish.row)} == {value}", message(wish, f"must be {value}"))
+def _is(setting: ScalarSetting, asked: str) -> Check:
+    value = data(setting.value)
+    if setting.is_maximum:
+        reason = message(setting, f"must be {setting.wanted}")
+        return Check(f"!({asked}) || {_own(setting.row)} <= {value}", reason)
+    return Check(
+        f"!({asked}) || {_own(setting.row)} == {value}", message(setting, f"must be {value}")
+    )
 
 
-def lists(wishes: Sequence[Wanted], chosen: Sequence[Chosen]) -> Piece:
+def lists(settings: Sequence[Wanted], chosen: Sequence[Chosen]) -> Piece:
     """Preferred node affinity, pod affinity and anti-affinity; capacity's preferences too."""
     variables: dict[str, str] = {}
     operations: list[str] = []
     kinds: dict[str, list[str]] = {}
     for number, (name, (kind, key)) in enumerate(AFFINITY_LISTS.items()):
         own = f"object.spec.?affinity.?{kind}.?{key}.orValue([])"
-        mine = [w for w in wishes if isinstance(w.wish, ListWish) and w.wish.name == name]
-        entries = [_list(one.wish, stands, own) for one, stands in standing(mine, _both_defaults)]
+        mine = [
+            w for w in settings if isinstance(w.setting, ListSetting) and w.setting.name == name
+        ]
+        entries = [
+            _list(one.setting, stands, own) for one, stands in standing(mine, _both_defaults)
+        ]
         if name == PREFERRED_NODES:
             entries += [
-                given(each.when, cel.data(each.wish.capacity.preferences(each.wish.weight)))
+                given(each.when, cel.data(each.setting.capacity.preferences(each.setting.weight)))
                 for each in chosen
-                if each.wish.mode.prefers
+                if each.setting.mode.prefers
             ]
         if not entries:
             continue
@@ -206,33 +218,33 @@ def lists(wishes: Sequence[Wanted], chosen: Sequence[Chosen]) -> Piece:
         )
         for kind, wants_of in kinds.items()
     ]
-    return Piece(variables, [*parents, *operations], _unchecked(wishes))
+    return Piece(variables, [*parents, *operations], _unchecked(settings))
 
 
-def _unchecked(wishes: Sequence[Wanted]) -> list[Check]:
+def _unchecked(settings: Sequence[Wanted]) -> list[Check]:
     """Requirements about other pods, which only a scheduler could hold."""
     return [
-        Check(f"!({cel.policy(at)} && {var('bound')})", message(wish, UNCHECKED))
-        for at, wish in wishes
-        if wish.part == "requirements"
-        and isinstance(wish, ListWish | SpreadWish)
-        and is_about_nodes(wish)
+        Check(f"!({cel.policy(at)} && {var('bound')})", message(setting, UNCHECKED))
+        for at, setting in settings
+        if setting.part == "requirements"
+        and isinstance(setting, ListSetting | SpreadSetting)
+        and is_about_nodes(setting)
     ]
 
 
-def _both_defaults(one: Wish, other: Wish) -> bool:
+def _both_defaults(one: PlacementSetting, other: PlacementSetting) -> bool:
     return one.is_default and other.is_default
 
 
-def _list(wish: Wish, stands: str, own: str) -> str:
-    entries = wish.entries if isinstance(wish, ListWish) else ()
-    when = f"{stands} && size({own}) == 0" if wish.is_default else stands
+def _list(setting: PlacementSetting, stands: str, own: str) -> str:
+    entries = setting.entries if isinstance(setting, ListSetting) else ()
+    when = f"{stands} && size({own}) == 0" if setting.is_default else stands
     return given(when, cel.data(entries))
 
 
-def spread(wishes: Sequence[Wanted]) -> Piece:
+def spread(settings: Sequence[Wanted]) -> Piece:
     """Topology spread constraints, of which each pair stands once."""
-    mine = [w for w in wishes if isinstance(w.wish, SpreadWish)]
+    mine = [w for w in settings if isinstance(w.setting, SpreadSetting)]
     if not mine:
         return Piece()
     own, path = var("own_spread"), "/spec/topologySpreadConstraints"
@@ -240,17 +252,17 @@ def spread(wishes: Sequence[Wanted]) -> Piece:
     changes: list[str] = []
     operations: list[str] = []
     for one, stands in standing(mine, _same_field):
-        if not isinstance(one.wish, SpreadWish):
+        if not isinstance(one.setting, SpreadSetting):
             continue
-        constraint = cel.data(one.wish.constraint)
+        constraint = cel.data(one.setting.constraint)
         when = [f"!{var('bound')}", stands, f"!({constraint} in {own})"]
-        if one.wish.is_default:
+        if one.setting.is_default:
             when.append(f"size({own}) == 0")
         name = f"spread{len(changes)}"
         variables[name] = every(when)
         changes.append(var(name))
         pairs = f'{own}.map(c, c.topologyKey + " " + c.whenUnsatisfiable)'
-        at = f"{pairs}.indexOf({text(' '.join(one.wish.pair))})"
+        at = f"{pairs}.indexOf({text(' '.join(one.setting.pair))})"
         there = cel.replace(f"{text(f'{path}/')} + string({at})", constraint)
         operations.append(
             f"(!{var(name)} ? [] : {at} < 0 ? [{add(text(f'{path}/-'), constraint)}] : [{there}])"
@@ -259,15 +271,15 @@ def spread(wishes: Sequence[Wanted]) -> Piece:
     return Piece(variables, [first, *operations])
 
 
-def contradictions(wishes: Sequence[Wanted], rivals: Any) -> list[Check]:
+def contradictions(settings: Sequence[Wanted], rivals: Any) -> list[Check]:
     """Requirements of two policies of which no pod can meet both, where both match."""
-    mine = [w for w in wishes if w.wish.part == "requirements"]
+    mine = [w for w in settings if w.setting.part == "requirements"]
     return [
         Check(
             f"!({cel.policy(one.at)} && {cel.policy(other.at)})",
-            f"fairlead: {contradiction([one.wish, other.wish])}",
+            f"fairlead: {contradiction([one.setting, other.setting])}",
         )
         for number, other in enumerate(mine)
         for one in mine[:number]
-        if rivals(one.wish, other.wish)
+        if rivals(one.setting, other.setting)
     ]

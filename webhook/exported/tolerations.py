@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from webhook.exported import cel
 from webhook.exported.cel import add, data, every, flat, given, text, var
 from webhook.exported.wanted import standing
+from webhook.placement.settings import TolerationSetting
 from webhook.placement.tolerations import NO_EXECUTE, covers, normal
-from webhook.placement.wishes import TolerationWish
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from webhook.exported.capacity import Chosen
     from webhook.exported.wanted import Wanted
     from webhook.placement.capacity import CapacityClass
+    from webhook.placement.settings import PlacementSetting
     from webhook.placement.shapes import Taint, Toleration
-    from webhook.placement.wishes import Wish
 
 _PATH: Final = "/spec/tolerations"
 _ITEM: Final = text(f"{_PATH}/")
@@ -34,72 +34,72 @@ class Steps(NamedTuple):
     rest: Sequence[str]
 
 
-def covering(wish: Wish, other: Wish) -> bool:
+def covering(setting: PlacementSetting, other: PlacementSetting) -> bool:
     """Whether the first, where it stands, leaves nothing for the second to add."""
     return (
-        isinstance(wish, TolerationWish)
-        and isinstance(other, TolerationWish)
-        and covers(wish.toleration, other.toleration)
+        isinstance(setting, TolerationSetting)
+        and isinstance(other, TolerationSetting)
+        and covers(setting.toleration, other.toleration)
     )
 
 
-def is_specific(wish: Wish) -> bool:
+def is_specific(setting: PlacementSetting) -> bool:
     """Whether it goes before what covers its taint: a NoExecute one that is no default."""
     return (
-        isinstance(wish, TolerationWish)
-        and not wish.is_default
-        and normal(wish.toleration).effect == NO_EXECUTE
+        isinstance(setting, TolerationSetting)
+        and not setting.is_default
+        and normal(setting.toleration).effect == NO_EXECUTE
     )
 
 
-def replaced_default(wish: TolerationWish, seconds: Mapping[str, int]) -> str:
+def replaced_default(setting: TolerationSetting, seconds: Mapping[str, int]) -> str:
     """The key of the API server's own toleration that a default takes the place of, or nothing."""
-    key = wish.toleration.get("key", "")
-    if not wish.is_default or key not in seconds:
+    key = setting.toleration.get("key", "")
+    if not setting.is_default or key not in seconds:
         return ""
     filled: Toleration = {"key": key, "operator": "Exists", "effect": NO_EXECUTE}
-    return key if covers(wish.toleration, filled) else ""
+    return key if covers(setting.toleration, filled) else ""
 
 
 def steps(
-    wishes: Sequence[Wanted],
+    settings: Sequence[Wanted],
     chosen: Sequence[Chosen],
     classes: Sequence[CapacityClass],
     seconds: Mapping[str, int],
 ) -> Steps:
     """The operations, in the order in which they are applied, and their variables."""
-    stands: list[tuple[TolerationWish, str]] = [
-        (one.wish, when)
+    stands: list[tuple[TolerationSetting, str]] = [
+        (one.setting, when)
         for one, when in standing(
-            [w for w in wishes if isinstance(w.wish, TolerationWish)], covering
+            [w for w in settings if isinstance(w.setting, TolerationSetting)], covering
         )
-        if isinstance(one.wish, TolerationWish)
+        if isinstance(one.setting, TolerationSetting)
     ]
     variables = {"own_tolerations": "object.spec.?tolerations.orValue([])"}
     variables["untouched"] = f"{var('own_tolerations')}.all(t, {_filled_in(seconds)})"
-    wished = []
-    for number, (wish, when) in enumerate(stands):
+    wanted = []
+    for number, (setting, when) in enumerate(stands):
         variables[f"tolerate{number}"] = when
-        wished.append((wish, var(f"tolerate{number}")))
-    variables["prevented"] = _prevented(wished, chosen, classes)
+        wanted.append((setting, var(f"tolerate{number}")))
+    variables["prevented"] = _prevented(wanted, chosen, classes)
     removal = f"{var('prevented')}.map(i, {cel.remove(f'{_ITEM} + string(i)')})"
-    order = list(_order([(w.toleration, when) for w, when in wished if is_specific(w)]))
+    order = list(_order([(w.toleration, when) for w, when in wanted if is_specific(w)]))
     if not (stands or any(map(_tolerates, chosen))):
         return Steps(variables, removal, order, [])
     rest = [
-        cel.parent(f"size({var('own_tolerations')}) > 0", _any(wished, chosen), _PATH, "[]"),
-        *_missing(wished, chosen, seconds),
+        cel.parent(f"size({var('own_tolerations')}) > 0", _any(wanted, chosen), _PATH, "[]"),
+        *_missing(wanted, chosen, seconds),
     ]
     return Steps(variables, removal, order, rest)
 
 
-def _any(wished: Sequence[tuple[TolerationWish, str]], chosen: Sequence[Chosen]) -> str:
+def _any(wanted: Sequence[tuple[TolerationSetting, str]], chosen: Sequence[Chosen]) -> str:
     tolerant = [c.when for c in chosen if _tolerates(c)]
-    return every([f"!{var('bound')}", cel.some([*(when for _, when in wished), *tolerant])])
+    return every([f"!{var('bound')}", cel.some([*(when for _, when in wanted), *tolerant])])
 
 
 def _tolerates(chosen: Chosen) -> bool:
-    return chosen.wish.mode.tolerates and bool(chosen.wish.capacity.taints)
+    return chosen.setting.mode.tolerates and bool(chosen.setting.capacity.taints)
 
 
 def _covers(narrow: Toleration) -> str:
@@ -122,9 +122,9 @@ def _covers(narrow: Toleration) -> str:
     return f"(({same}) || ({key} && {effect} && {broader}))"
 
 
-def _overlaps(wish: Toleration) -> str:
+def _overlaps(setting: Toleration) -> str:
     """Whether some taint is admitted by `t` and by this one, as placement.tolerations.overlaps."""
-    n = normal(wish)
+    n = normal(setting)
     operator = _OPERATOR.format("t")
     conditions = [f"{operator} in ['Exists', 'Equal']"]
     if n.effect:
@@ -149,20 +149,20 @@ def _names(taints: Sequence[Taint]) -> str:
 
 
 def _prevented(
-    wished: Sequence[tuple[TolerationWish, str]],
+    wanted: Sequence[tuple[TolerationSetting, str]],
     chosen: Sequence[Chosen],
     classes: Sequence[CapacityClass],
 ) -> str:
     """The places, last first, of the pod's tolerations that a class's Prevent takes away."""
     goes = []
     for each in chosen:
-        capacity = each.wish.capacity
-        if each.wish.mode.excludes and capacity.taints:
+        capacity = each.setting.capacity
+        if each.setting.mode.excludes and capacity.taints:
             others = [t for c in classes if c.name != capacity.name for t in c.taints]
             goes.append(f"({each.when} && {_names(capacity.taints)} && !{_names(others)})")
     if not goes:
         return "[]"
-    kept = cel.some(f"({when} && t == {data(wish.toleration)})" for wish, when in wished)
+    kept = cel.some(f"({when} && t == {data(setting.toleration)})" for setting, when in wanted)
     gone = f"{cel.some(goes)} && !{kept}"
     places = f"{var('own_tolerations')}.transformList(i, t, {gone}, i).reverse()"
     return f"({var('bound')} ? [] : {places})"
@@ -175,10 +175,10 @@ def _order(specific: Sequence[tuple[Toleration, str]]) -> Iterator[str]:
     """
     own = var("own_tolerations")
     for number in range(len(specific) - 1, -1, -1):
-        wish, when = specific[number]
-        value = data(wish)
+        setting, when = specific[number]
+        value = data(setting)
         senior = flat(given(w, f"[dyn({data(t)})]") for t, w in specific[:number])
-        rival = f"t != {value} && !(t in {senior}) && {_overlaps(wish)}"
+        rival = f"t != {value} && !(t in {senior}) && {_overlaps(setting)}"
         first = f"{own}.map(t, {rival}).indexOf(true)"
         at = f"{own}.map(t, t == {value}).indexOf(true)"
         place = f"({first} < 0 ? size({own}) : {first})"
@@ -203,29 +203,29 @@ def _filled_in(seconds: Mapping[str, int]) -> str:
 
 
 def _missing(
-    wished: Sequence[tuple[TolerationWish, str]],
+    wanted: Sequence[tuple[TolerationSetting, str]],
     chosen: Sequence[Chosen],
     seconds: Mapping[str, int],
 ) -> Iterator[str]:
     own, filled = var("own_tolerations"), _filled_in(seconds)
-    for wish, when in wished:
-        value = data(wish.toleration)
+    for setting, when in wanted:
+        value = data(setting.toleration)
         conditions = [f"!{var('bound')}", when]
-        if wish.if_null:
+        if setting.if_null:
             conditions.append(var("untouched"))
-        append = given(f"!{own}.exists(t, {_covers(wish.toleration)})", f"[{add(_LAST, value)}]")
-        key = replaced_default(wish, seconds)
+        append = given(f"!{own}.exists(t, {_covers(setting.toleration)})", f"[{add(_LAST, value)}]")
+        key = replaced_default(setting, seconds)
         if key:
             at = f"{own}.map(t, t.?key.orValue('') == {text(key)} && {filled}).indexOf(true)"
             there = cel.replace(f"{_ITEM} + string({at})", value)
             # The API server runs this twice; the second time the toleration is there.
             append = f"({value} in {own} ? [] : {at} >= 0 ? [{there}] : {append})"
         yield given(every(conditions), append)
-    before: list[tuple[Toleration, str]] = [(w.toleration, _added(w, when)) for w, when in wished]
+    before: list[tuple[Toleration, str]] = [(w.toleration, _added(w, when)) for w, when in wanted]
     for each in chosen:
         if not _tolerates(each):
             continue
-        for toleration in each.wish.capacity.tolerations:
+        for toleration in each.setting.capacity.tolerations:
             rivals = [when for other, when in before if covers(other, toleration)]
             conditions = [f"!{var('bound')}", each.when]
             conditions += [f"!({when})" for when in dict.fromkeys(rivals)]
@@ -234,8 +234,8 @@ def _missing(
             before.append((toleration, each.when))
 
 
-def _added(wish: TolerationWish, when: str) -> str:
-    """When the wish is in the result; one under IsNull may have stood back."""
-    if not wish.if_null:
+def _added(setting: TolerationSetting, when: str) -> str:
+    """When the setting is in the result; one under IsNull may have stood back."""
+    if not setting.if_null:
         return when
     return f"{when} && {var('untouched')}"

@@ -1,11 +1,11 @@
-"""The wishes of a set in the order in which they are folded, each with its policy's position."""
+"""The settings of a set in the order in which they are folded, each with its policy's position."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from webhook.exported import cel
-from webhook.placement.wishes import PARTS, Wish
+from webhook.placement.settings import PARTS, PlacementSetting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from webhook.placement.capacity import CapacityClass
     from webhook.policy.match_model import Match
 
-W = TypeVar("W", bound=Wish, covariant=True)
+W = TypeVar("W", bound=PlacementSetting, covariant=True)
 
 
 class Enforced(NamedTuple):
-    """A policy under Enforce: whom it is for, and what it wishes.
+    """A policy under Enforce: whom it is for, and what it sets.
 
     `requires`: requirements and nothing else, which hold for the pods of DaemonSets too.
     """
@@ -25,7 +25,7 @@ class Enforced(NamedTuple):
     name: str
     match: Match
     exclude: Sequence[Match]
-    wishes: Sequence[Wish]
+    settings: Sequence[PlacementSetting]
     requires: bool = False
 
 
@@ -46,45 +46,47 @@ class Placed(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """A wish, and the position of its policy."""
+    """A setting, and the position of its policy."""
 
     at: int
-    wish: Wish
+    setting: PlacementSetting
 
 
 def with_parts_apart(placed: Placed) -> Placed:
     """The same with each policy's requirements as a policy of their own, before the rest of it."""
     apart = []
     for policy in placed.policies:
-        required = [wish for wish in policy.wishes if wish.part == "requirements"]
-        rest = [wish for wish in policy.wishes if wish.part != "requirements"]
+        required = [setting for setting in policy.settings if setting.part == "requirements"]
+        rest = [setting for setting in policy.settings if setting.part != "requirements"]
         if required:
-            apart.append(policy._replace(wishes=required, requires=True))
+            apart.append(policy._replace(settings=required, requires=True))
         if rest:
-            apart.append(policy._replace(wishes=rest))
+            apart.append(policy._replace(settings=rest))
     return placed._replace(policies=apart)
 
 
 def wanted(placed: Placed) -> list[Wanted]:
-    """Every wish, in the order of folding: by part, then by policy."""
+    """Every setting, in the order of folding: by part, then by policy."""
     return [
-        Wanted(at, wish)
+        Wanted(at, setting)
         for part in PARTS
         for at, policy in enumerate(placed.policies)
-        for wish in policy.wishes
-        if wish.part == part
+        for setting in policy.settings
+        if setting.part == part
     ]
 
 
 def standing(
-    wishes: Sequence[Wanted], rivals: Callable[[Wish, Wish], bool]
+    settings: Sequence[Wanted], rivals: Callable[[PlacementSetting, PlacementSetting], bool]
 ) -> Iterable[tuple[Wanted, str]]:
-    """Each wish that can stand, with the CEL for when it does: the first of its rivals stands.
+    """Each setting that can stand, with the CEL for when it does: the first of its rivals stands.
 
     `rivals(earlier, later)`: whether the later one is lost where the earlier one stands; it must
     be transitive.
     """
-    for number, one in enumerate(wishes):
-        before = list(dict.fromkeys(o.at for o in wishes[:number] if rivals(o.wish, one.wish)))
+    for number, one in enumerate(settings):
+        before = list(
+            dict.fromkeys(o.at for o in settings[:number] if rivals(o.setting, one.setting))
+        )
         if one.at not in before:
             yield one, cel.every([cel.policy(one.at), *(f"!{cel.policy(at)}" for at in before)])

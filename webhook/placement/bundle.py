@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from webhook.placement import node_affinity
 
 if TYPE_CHECKING:
+    from webhook.placement.settings import (
+        CapacitySetting,
+        ListSetting,
+        MemberSetting,
+        PlacementSetting,
+        RequiredSetting,
+        ScalarSetting,
+        SpreadSetting,
+        TolerationSetting,
+    )
     from webhook.placement.shapes import Term, Toleration
     from webhook.placement.trace import Entry
-    from webhook.placement.wishes import (
-        CapacityWish,
-        ListWish,
-        MemberWish,
-        RequiredWish,
-        ScalarWish,
-        SpreadWish,
-        TolerationWish,
-        Wish,
-    )
 
 
 class Demand(NamedTuple):
@@ -36,24 +36,24 @@ class Demand(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """The wishes that stand, grouped by field, at most one a key; and why the others do not.
+    """The settings that stand, grouped by field, at most one a key; and why the others do not.
 
     "Hard" are requirements and overrides: `hard` is what they together demand of a node's labels,
     `demanded` what the requirements alone do. `term_keys` are the label keys of all terms that the
-    bundle may add. `specific` are the hard NoExecute tolerations. `wishes` are all wishes of the
+    bundle may add. `specific` are the hard NoExecute tolerations. `settings` are those of all
     policies, the lost ones too.
     """
 
     policies: tuple[str, ...]
-    wishes: tuple[Wish, ...]
-    members: dict[str, tuple[MemberWish, ...]]
-    scalars: tuple[ScalarWish, ...]
-    tolerations: tuple[TolerationWish, ...]
+    settings: tuple[PlacementSetting, ...]
+    members: dict[str, tuple[MemberSetting, ...]]
+    scalars: tuple[ScalarSetting, ...]
+    tolerations: tuple[TolerationSetting, ...]
     specific: tuple[Toleration, ...]
-    required: tuple[RequiredWish, ...]
-    lists: tuple[ListWish, ...]
-    spread: tuple[SpreadWish, ...]
-    capacity: tuple[CapacityWish, ...]
+    required: tuple[RequiredSetting, ...]
+    lists: tuple[ListSetting, ...]
+    spread: tuple[SpreadSetting, ...]
+    capacity: tuple[CapacitySetting, ...]
     hard: Demand
     demanded: Demand
     term_keys: frozenset[str]

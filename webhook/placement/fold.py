@@ -1,8 +1,8 @@
-"""Folding: the wishes of several policies become one bundle, without looking at any pod.
+"""Folding: the settings of several policies become one bundle, without looking at any pod.
 
 Requirements come first, then overrides, then defaults; within each the policies in their order
-(priority, then name). The first wins a key that two want, and a wish that no node could meet beside
-the earlier ones drops. Requirements never drop: two that contradict each other are a contradiction
+(priority, then name). The first wins a key that two want. A setting that no node could meet beside
+earlier ones is dropped. Requirements never drop: two that contradict each other are a contradiction
 of the bundle, for which every pod is rejected.
 
 Where a pod's own selector goes before overrides (`placement.kueue`) it stands between requirements
@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.placement import node_affinity
 from webhook.placement.bundle import Bundle, Demand
-from webhook.placement.node_wishes import condition_of, keys_of, limits_nodes
+from webhook.placement.node_settings import condition_of, keys_of, limits_nodes
+from webhook.placement.settings import (
+    PARTS,
+    CapacitySetting,
+    ListSetting,
+    MemberSetting,
+    PlacementSetting,
+    RequiredSetting,
+    ScalarSetting,
+    SpreadSetting,
+    TolerationSetting,
+)
 from webhook.placement.tolerations import NO_EXECUTE, covers, normal
 from webhook.placement.trace import Entry, Outcome, entry, quoted, quoted_both, warning
-from webhook.placement.wishes import (
-    PARTS,
-    CapacityWish,
-    ListWish,
-    MemberWish,
-    RequiredWish,
-    ScalarWish,
-    SpreadWish,
-    TolerationWish,
-    Wish,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,199 +40,208 @@ _ALL: Final = "no node can meet all of them"
 
 
 def fold(
-    policies: Sequence[str], wishes: Sequence[Wish], ahead: Sequence[MemberWish] = ()
+    policies: Sequence[str],
+    settings: Sequence[PlacementSetting],
+    ahead: Sequence[MemberSetting] = (),
 ) -> Bundle:
-    """The bundle of policies, named in their order; `wishes` are theirs, policy by policy.
+    """The bundle of policies, named in their order; `settings` are theirs, policy by policy.
 
     `ahead` are nodeSelector keys that go before every override, and are no part of the bundle.
     """
     folding = _Folding()
-    # A pod's author chooses how many keys there are; others than these meet no wish.
-    spoken_of = _selector_keys(wishes) if ahead else ()
+    # A pod's author chooses how many keys there are; others than these meet no setting.
+    spoken_of = _selector_keys(settings) if ahead else ()
     for part in PARTS:
         if part == "overrides":
             folding.put([each for each in ahead if each.key in spoken_of])
-        for wish in wishes:
-            if wish.part == part:
-                folding.take(wish)
+        for setting in settings:
+            if setting.part == part:
+                folding.take(setting)
         if part == "overrides":
             folding.withdraw()
-    return folding.bundle(tuple(policies), tuple(wishes))
+    return folding.bundle(tuple(policies), tuple(settings))
 
 
 class _Folding:
-    """The wishes that stand so far. Local to one call of `fold`."""
+    """The settings that stand so far. Local to one call of `fold`."""
 
     def __init__(self) -> None:
-        self.standing: list[Wish] = []
-        self.ahead: list[MemberWish] = []
+        self.standing: list[PlacementSetting] = []
+        self.ahead: list[MemberSetting] = []
         self.trace: list[Entry] = []
         self.warnings: list[str] = []
         self.contradictions: list[str] = []
 
-    def put(self, ahead: Sequence[MemberWish]) -> None:
+    def put(self, ahead: Sequence[MemberSetting]) -> None:
         """Let those in for a while that requirements leave a node to, and say nothing of others."""
-        for wish in ahead:
-            if self._rival_key(wish) is None and not _obstacle([*self.standing, wish]):
-                self.standing.append(wish)
-                self.ahead.append(wish)
+        for setting in ahead:
+            if self._rival_key(setting) is None and not _obstacle([*self.standing, setting]):
+                self.standing.append(setting)
+                self.ahead.append(setting)
 
     def withdraw(self) -> None:
         """Take them away again."""
         self.standing = [w for w in self.standing if not self._is_ahead(w)]
         self.ahead = []
 
-    def _is_ahead(self, wish: Wish) -> bool:
-        return any(wish is other for other in self.ahead)
+    def _is_ahead(self, setting: PlacementSetting) -> bool:
+        return any(setting is other for other in self.ahead)
 
-    def take(self, wish: Wish) -> None:
-        """Let one wish in, or record why not."""
-        match wish:
-            case TolerationWish():
-                rival = self._rival_toleration(wish)
-            case CapacityWish():
-                rival = self._rival_capacity(wish)
+    def take(self, setting: PlacementSetting) -> None:
+        """Let one setting in, or record why not."""
+        match setting:
+            case TolerationSetting():
+                rival = self._rival_toleration(setting)
+            case CapacitySetting():
+                rival = self._rival_capacity(setting)
             case _:
-                rival = self._rival_key(wish)
-        if rival is not None and not (self._is_ahead(rival) and _agree(wish, rival)):
-            self._lose(wish, rival)
-        elif self._can_be_met(wish):
-            self.standing.append(wish)
+                rival = self._rival_key(setting)
+        if rival is not None and not (self._is_ahead(rival) and _agree(setting, rival)):
+            self._lose(setting, rival)
+        elif self._can_be_met(setting):
+            self.standing.append(setting)
 
-    def _lose(self, wish: Wish, rival: Wish) -> None:
-        if wish.part == rival.part == "requirements" and _contradicts(wish, rival):
-            self._contradict(wish, [rival])
+    def _lose(self, setting: PlacementSetting, rival: PlacementSetting) -> None:
+        if setting.part == rival.part == "requirements" and _contradicts(setting, rival):
+            self._contradict(setting, [rival])
             return
-        if isinstance(rival, MemberWish) and isinstance(wish, MemberWish) and self._is_ahead(rival):
-            wants, has = quoted_both(wish.value, rival.value)
-            self.trace.append(entry(wish, "kept", f"{rival.policy} put {has}"))
-            self._warn(wish, f"wants {wants}, {rival.policy} put {has}: kept")
+        if (
+            isinstance(rival, MemberSetting)
+            and isinstance(setting, MemberSetting)
+            and self._is_ahead(rival)
+        ):
+            wants, has = quoted_both(setting.value, rival.value)
+            self.trace.append(entry(setting, "kept", f"{rival.policy} put {has}"))
+            self._warn(setting, f"wants {wants}, {rival.policy} put {has}: kept")
             return
-        outcome: Outcome = "kept" if _agree(wish, rival) else "lost"
+        outcome: Outcome = "kept" if _agree(setting, rival) else "lost"
         says = "says the same" if outcome == "kept" else "decides it"
-        self.trace.append(entry(wish, outcome, f"policy {rival.policy} ({rival.part}) {says}"))
+        self.trace.append(entry(setting, outcome, f"policy {rival.policy} ({rival.part}) {says}"))
 
-    def _contradict(self, wish: Wish, others: Sequence[Wish], reason: str = "") -> None:
-        *theirs, own = _wanted([*others, wish])
+    def _contradict(
+        self, setting: PlacementSetting, others: Sequence[PlacementSetting], reason: str = ""
+    ) -> None:
+        *theirs, own = _wanted([*others, setting])
         pairs = zip(others, theirs, strict=True)
         beside = " and ".join(_required(each, wanted) for each, wanted in pairs)
         what = f"wants {own}; {beside}" if beside else f"wants {own}"
-        self.trace.append(entry(wish, "rejected", f"{what}: {reason}" if reason else what))
-        self.contradictions.append(contradiction([*others, wish], reason))
+        self.trace.append(entry(setting, "rejected", f"{what}: {reason}" if reason else what))
+        self.contradictions.append(contradiction([*others, setting], reason))
 
-    def _rival_key(self, wish: Wish) -> Wish | None:
-        """The standing wish for the same key of the same field."""
-        if isinstance(wish, RequiredWish | ListWish) and not wish.is_default:
+    def _rival_key(self, setting: PlacementSetting) -> PlacementSetting | None:
+        """The standing setting for the same key of the same field."""
+        if isinstance(setting, RequiredSetting | ListSetting) and not setting.is_default:
             return None  # these are ANDed, or appended: there is room for any number
         for other in self.standing:
-            if type(other) is type(wish) and _key(other) == _key(wish):
-                if isinstance(wish, RequiredWish | ListWish) and not other.is_default:
+            if type(other) is type(setting) and _key(other) == _key(setting):
+                if isinstance(setting, RequiredSetting | ListSetting) and not other.is_default:
                     continue
-                if _leaves_room(other, wish):
+                if _leaves_room(other, setting):
                     continue
                 return other
         return None
 
-    def _rival_toleration(self, wish: TolerationWish) -> Wish | None:
+    def _rival_toleration(self, setting: TolerationSetting) -> PlacementSetting | None:
         return next(
             (
                 other
                 for other in self.standing
-                if isinstance(other, TolerationWish) and covers(other.toleration, wish.toleration)
+                if isinstance(other, TolerationSetting)
+                and covers(other.toleration, setting.toleration)
             ),
             None,
         )
 
-    def _rival_capacity(self, wish: CapacityWish) -> Wish | None:
+    def _rival_capacity(self, setting: CapacitySetting) -> PlacementSetting | None:
         same = [
             other
             for other in self.standing
-            if isinstance(other, CapacityWish) and other.capacity.name == wish.capacity.name
+            if isinstance(other, CapacitySetting) and other.capacity.name == setting.capacity.name
         ]
         for other in same:
-            if other.part == wish.part != "requirements" or wish.is_default:
+            if other.part == setting.part != "requirements" or setting.is_default:
                 return other
             # None gives way, or is given way to, though it contradicts nobody.
-            gives_way = other.mode.does_nothing or wish.mode.does_nothing
-            joins = other.mode.compatible(wish.mode) and not gives_way
-            if _agree(other, wish) or not joins:
+            gives_way = other.mode.does_nothing or setting.mode.does_nothing
+            joins = other.mode.compatible(setting.mode) and not gives_way
+            if _agree(other, setting) or not joins:
                 return other
         return None
 
-    def _can_be_met(self, wish: Wish) -> bool:
-        """Whether some node meets the wish beside those that stand; if not, say so."""
-        if not limits_nodes(wish):
+    def _can_be_met(self, setting: PlacementSetting) -> bool:
+        """Whether some node meets the setting beside those that stand; if not, say so."""
+        if not limits_nodes(setting):
             return True
-        if not _obstacle([*self.standing, wish]):
+        if not _obstacle([*self.standing, setting]):
             return True
-        others = self._obstructing(wish)
-        reason = _obstacle([*others, wish])
-        if wish.part == "requirements":
-            self._contradict(wish, others, reason)
+        others = self._obstructing(setting)
+        reason = _obstacle([*others, setting])
+        if setting.part == "requirements":
+            self._contradict(setting, others, reason)
             return False
         if others:
             against = self._against(others)
             why, told = f"beside {against}: {reason}", f"dropped beside {against}"
         else:
-            why, told = f"{reason}: {wish.wanted}", f"dropped, {reason}: {wish.wanted}"
-        self.trace.append(entry(wish, "dropped", why))
-        self.warnings.append(warning(f"policy {wish.policy}: {wish.field} {told}"))
+            why, told = f"{reason}: {setting.wanted}", f"dropped, {reason}: {setting.wanted}"
+        self.trace.append(entry(setting, "dropped", why))
+        self.warnings.append(warning(f"policy {setting.policy}: {setting.field} {told}"))
         return False
 
-    def _obstructing(self, wish: Wish) -> list[Wish]:
-        """The wishes that stand beside which no node meets this one, none of which can be spared.
+    def _obstructing(self, setting: PlacementSetting) -> list[PlacementSetting]:
+        """The settings that stand beside which no node meets this one, none of which can be spared.
 
         Empty if no node meets it by itself.
         """
-        if _obstacle([wish]):
+        if _obstacle([setting]):
             return []
         found = [other for other in self.standing if limits_nodes(other)]
-        one = next((other for other in found if _obstacle([other, wish])), None)
+        one = next((other for other in found if _obstacle([other, setting])), None)
         if one is not None:
             return [one]
         for each in list(found):
             others = [other for other in found if other is not each]
-            if _obstacle([*others, wish]):
+            if _obstacle([*others, setting]):
                 found = others
         return found
 
-    def _against(self, others: Sequence[Wish]) -> str:
-        """Beside whom a wish cannot be met, by name."""
+    def _against(self, others: Sequence[PlacementSetting]) -> str:
+        """Beside whom a setting cannot be met, by name."""
         if len(others) > 1:
             ahead = [each.policy for each in others if self._is_ahead(each)][:1]
             policies = [each.policy for each in others if not self._is_ahead(each)]
             named = [f"policy {name}" for name in dict.fromkeys(policies)]
             return " and ".join([*named, *ahead])
         (one,) = others
-        if isinstance(one, MemberWish) and self._is_ahead(one):
+        if isinstance(one, MemberSetting) and self._is_ahead(one):
             return f"{one.policy}, which put {one.field}={quoted(one.value)}"
         return f"policy {one.policy} ({one.field})"
 
-    def _warn(self, wish: Wish, what: str) -> None:
-        self.warnings.append(warning(f"policy {wish.policy}: {wish.field}: {what}"))
+    def _warn(self, setting: PlacementSetting, what: str) -> None:
+        self.warnings.append(warning(f"policy {setting.policy}: {setting.field}: {what}"))
 
-    def bundle(self, policies: tuple[str, ...], wishes: tuple[Wish, ...]) -> Bundle:
+    def bundle(self, policies: tuple[str, ...], settings: tuple[PlacementSetting, ...]) -> Bundle:
         """The result, grouped by field."""
-        members: dict[str, tuple[MemberWish, ...]] = {}
-        for wish in self.standing:
-            if isinstance(wish, MemberWish):
-                members[wish.map] = (*members.get(wish.map, ()), wish)
-        tolerations = tuple(w for w in self.standing if isinstance(w, TolerationWish))
+        members: dict[str, tuple[MemberSetting, ...]] = {}
+        for setting in self.standing:
+            if isinstance(setting, MemberSetting):
+                members[setting.map] = (*members.get(setting.map, ()), setting)
+        tolerations = tuple(w for w in self.standing if isinstance(w, TolerationSetting))
         return Bundle(
             policies=policies,
-            wishes=wishes,
+            settings=settings,
             members=members,
-            scalars=tuple(w for w in self.standing if isinstance(w, ScalarWish)),
+            scalars=tuple(w for w in self.standing if isinstance(w, ScalarSetting)),
             tolerations=tolerations,
             specific=tuple(
                 w.toleration
                 for w in tolerations
                 if not w.is_default and normal(w.toleration).effect == NO_EXECUTE
             ),
-            required=tuple(w for w in self.standing if isinstance(w, RequiredWish)),
-            lists=tuple(w for w in self.standing if isinstance(w, ListWish)),
-            spread=tuple(w for w in self.standing if isinstance(w, SpreadWish)),
-            capacity=tuple(w for w in self.standing if isinstance(w, CapacityWish)),
+            required=tuple(w for w in self.standing if isinstance(w, RequiredSetting)),
+            lists=tuple(w for w in self.standing if isinstance(w, ListSetting)),
+            spread=tuple(w for w in self.standing if isinstance(w, SpreadSetting)),
+            capacity=tuple(w for w in self.standing if isinstance(w, CapacitySetting)),
             hard=_demand([w for w in self.standing if not w.is_default]),
             demanded=_demand([w for w in self.standing if w.part == "requirements"]),
             term_keys=_term_keys(self.standing),
@@ -242,95 +251,103 @@ class _Folding:
         )
 
 
-def _key(wish: Wish) -> object:
-    match wish:
-        case SpreadWish():
-            return wish.pair
+def _key(setting: PlacementSetting) -> object:
+    match setting:
+        case SpreadSetting():
+            return setting.pair
         case _:
-            return wish.field
+            return setting.field
 
 
-def _required(wish: Wish, wanted: str) -> str:
-    return f"policy {wish.policy} requires {wish.field} {wanted}"
+def _required(setting: PlacementSetting, wanted: str) -> str:
+    return f"policy {setting.policy} requires {setting.field} {wanted}"
 
 
-def _wanted(wishes: Sequence[Wish]) -> list[str]:
+def _wanted(settings: Sequence[PlacementSetting]) -> list[str]:
     """What each wants; of two long values so much that they differ."""
-    texts = [each.wanted for each in wishes]
-    match wishes:
-        case [ScalarWish() | MemberWish() as one, ScalarWish() | MemberWish() as other]:
+    texts = [each.wanted for each in settings]
+    match settings:
+        case [ScalarSetting() | MemberSetting() as one, ScalarSetting() | MemberSetting() as other]:
             return list(quoted_both(one.value, other.value)) if texts[0] == texts[1] else texts
     return texts
 
 
-def contradiction(wishes: Sequence[Wish], reason: str = "") -> str:
+def contradiction(settings: Sequence[PlacementSetting], reason: str = "") -> str:
     """What requirements that cannot hold together want, each with its policy, and the cure."""
-    if len({wish.field for wish in wishes}) == 1 < len(wishes) and not reason:
-        pairs = zip(wishes, _wanted(wishes), strict=True)
+    if len({setting.field for setting in settings}) == 1 < len(settings) and not reason:
+        pairs = zip(settings, _wanted(settings), strict=True)
         wanted = ", ".join(f"policy {each.policy} requires {text}" for each, text in pairs)
-        what = f"{wishes[0].field}: {wanted}"
+        what = f"{settings[0].field}: {wanted}"
     else:
-        what = f"{', '.join(map(_required, wishes, _wanted(wishes)))}: {reason or _TOGETHER}"
-    if len({wish.policy for wish in wishes}) == 1:
+        what = f"{', '.join(map(_required, settings, _wanted(settings)))}: {reason or _TOGETHER}"
+    if len({setting.policy for setting in settings}) == 1:
         return f"{what}; change the policy"
     return f"{what}; change one of them or narrow its match"
 
 
-def _leaves_room(one: Wish, other: Wish) -> bool:
-    return isinstance(one, ScalarWish) and isinstance(other, ScalarWish) and one.leaves_room(other)
+def _leaves_room(one: PlacementSetting, other: PlacementSetting) -> bool:
+    return (
+        isinstance(one, ScalarSetting)
+        and isinstance(other, ScalarSetting)
+        and one.leaves_room(other)
+    )
 
 
-def _agree(one: Wish, other: Wish) -> bool:
+def _agree(one: PlacementSetting, other: PlacementSetting) -> bool:
     match one, other:
-        case MemberWish(), MemberWish():
+        case MemberSetting(), MemberSetting():
             return bool(one.value == other.value)
-        case ScalarWish(), ScalarWish():
+        case ScalarSetting(), ScalarSetting():
             return one.value == other.value
-        case TolerationWish(), TolerationWish():
+        case TolerationSetting(), TolerationSetting():
             # They differ only where both are about the same taints and give other seconds.
             a, b = normal(one.toleration), normal(other.toleration)
             return a.reach != b.reach or a.seconds == b.seconds
-        case CapacityWish(), CapacityWish():
+        case CapacitySetting(), CapacitySetting():
             return (one.mode, one.weight) == (other.mode, other.weight)
-        case SpreadWish(), SpreadWish():
+        case SpreadSetting(), SpreadSetting():
             return one.constraint == other.constraint
     return False
 
 
-def _contradicts(one: Wish, other: Wish) -> bool:
-    if isinstance(one, CapacityWish) and isinstance(other, CapacityWish):
+def _contradicts(one: PlacementSetting, other: PlacementSetting) -> bool:
+    if isinstance(one, CapacitySetting) and isinstance(other, CapacitySetting):
         return not one.mode.compatible(other.mode)
     return not _agree(one, other)
 
 
-def _demand(wishes: Sequence[Wish]) -> Demand:
-    """The nodeSelector and the conjunction of the terms that the wishes make together."""
+def _demand(settings: Sequence[PlacementSetting]) -> Demand:
+    """The nodeSelector and the conjunction of the terms that the settings make together."""
     selector = {
-        w.key: w.value for w in wishes if isinstance(w, MemberWish) and w.map == "nodeSelector"
+        w.key: w.value for w in settings if isinstance(w, MemberSetting) and w.map == "nodeSelector"
     }
     terms = node_affinity.conjunction(
-        condition for w in wishes if (condition := condition_of(w)) is not None
+        condition for w in settings if (condition := condition_of(w)) is not None
     )
     return Demand(selector, None if terms is None else node_affinity.pruned(terms, selector))
 
 
-def _obstacle(wishes: Sequence[Wish]) -> str:
-    """Why no node can meet the wishes together, or why it cannot be told; or nothing."""
+def _obstacle(settings: Sequence[PlacementSetting]) -> str:
+    """Why no node can meet the settings together, or why it cannot be told; or nothing."""
     try:
-        if _demand(wishes).possible:
+        if _demand(settings).possible:
             return ""
-        return _ALONE if len(wishes) == 1 else _TOGETHER if len(wishes) == 2 else _ALL
+        return _ALONE if len(settings) == 1 else _TOGETHER if len(settings) == 2 else _ALL
     except node_affinity.TooManyTerms as error:
         return str(error)
 
 
-def _selector_keys(wishes: Sequence[Wish]) -> frozenset[str]:
-    """The labels of nodes that the wishes say anything about."""
-    members = [w for w in wishes if isinstance(w, MemberWish) and w.map == "nodeSelector"]
-    return _term_keys(wishes).union(w.key for w in members)
+def _selector_keys(settings: Sequence[PlacementSetting]) -> frozenset[str]:
+    """The labels of nodes that the settings say anything about."""
+    members = [w for w in settings if isinstance(w, MemberSetting) and w.map == "nodeSelector"]
+    return _term_keys(settings).union(w.key for w in members)
 
 
-def _term_keys(wishes: Sequence[Wish]) -> frozenset[str]:
+def _term_keys(settings: Sequence[PlacementSetting]) -> frozenset[str]:
     return frozenset[str]().union(
-        *(keys_of(wish) for wish in wishes if isinstance(wish, RequiredWish | CapacityWish))
+        *(
+            keys_of(setting)
+            for setting in settings
+            if isinstance(setting, RequiredSetting | CapacitySetting)
+        )
     )

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from webhook import names
 from webhook.placement import node_affinity
+from webhook.placement.settings import MemberSetting
 from webhook.placement.trace import quoted
-from webhook.placement.wishes import MemberWish
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -64,10 +64,10 @@ def _named(pod: PodPlacement) -> str:
     return "Kueue"
 
 
-def wishes(flavor: Flavor) -> tuple[MemberWish, ...]:
-    """The selector as wishes that fold before any override."""
+def settings(flavor: Flavor) -> tuple[MemberSetting, ...]:
+    """The selector as settings that fold before any override."""
     return tuple(
-        MemberWish(policy=flavor.by, part="overrides", map="nodeSelector", key=key, value=value)
+        MemberSetting(policy=flavor.by, part="overrides", map="nodeSelector", key=key, value=value)
         for key, value in sorted(flavor.selector.items())
     )
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class MergeContext:
     """What a merge must know beside bundle and pod.
 
     classes:                     every capacity class of the set, by name
@@ -68,13 +68,13 @@ class Merged:
 
 
 def merge(
-    bundle: Bundle, pod: PodPlacement, requests: Sequence[Request], around: Surroundings
+    bundle: Bundle, pod: PodPlacement, requests: Sequence[Request], context: MergeContext
 ) -> Merged:
     """The pod's placement under the bundle, and what its author asks of capacity classes."""
     ledger = Ledger(list(bundle.trace), list(bundle.warnings), list(bundle.contradictions))
-    plain = merge_plain.merge(bundle, pod, around.default_priority_class, ledger)
+    plain = merge_plain.merge(bundle, pod, context.default_priority_class, ledger)
     try:
-        result = _with_nodes(plain, bundle, pod, requests, around, ledger)
+        result = _with_nodes(plain, bundle, pod, requests, context, ledger)
     except TooManyTerms as error:
         ledger.rejections.append(f"the pod beside policies {', '.join(bundle.policies)}: {error}")
     trace = ledger.trace
@@ -91,33 +91,33 @@ def _with_nodes(
     bundle: Bundle,
     pod: PodPlacement,
     requests: Sequence[Request],
-    around: Surroundings,
+    context: MergeContext,
     ledger: Ledger,
 ) -> PodPlacement:
     """`plain` with the fields that choose a node."""
-    asked = merge_capacity.settle(bundle, requests, around.classes, ledger)
-    if around.kept:
+    asked = merge_capacity.settle(bundle, requests, context.classes, ledger)
+    if context.kept:
         # Before anything is judged: what is not given must excuse nothing.
         asked, requests = [], ()
     others = len(ledger.rejections)
     merge_verdict.judge(bundle, pod, asked, ledger)
-    if around.kept or pod.node_name:
-        merge_verdict.judge_node(bundle, pod, around.node, ledger)
+    if context.kept or pod.node_name:
+        merge_verdict.judge_node(bundle, pod, context.node, ledger)
     if pod.node_name:
         ledger.skip_node_fields(bundle, "nodeName is set: the pod is bound already")
         return plain
     nodes = merge_nodes.choose(bundle, pod, asked, [r.class_name for r in requests], ledger)
-    if around.flavor is not None:
+    if context.flavor is not None:
         if len(ledger.rejections) > others:
             look = "look at its flavor or admission checks"
-            ledger.rejections.append(f"{around.flavor.by} has admitted the pod: {look}")
+            ledger.rejections.append(f"{context.flavor.by} has admitted the pod: {look}")
         else:
-            for path, what in kueue.overruled(around.flavor, bundle, nodes.selector):
+            for path, what in kueue.overruled(context.flavor, bundle, nodes.selector):
                 ledger.warn_pod(path, "removed", what)
     return plain._replace(
         node_selector=nodes.selector,
         required=nodes.required,
-        tolerations=merge_tolerations.merge(bundle, pod, nodes.capacity, around, ledger),
+        tolerations=merge_tolerations.merge(bundle, pod, nodes.capacity, context, ledger),
         lists=merge_plain.lists(bundle, pod, nodes.capacity, ledger),
         topology_spread=merge_plain.spread(bundle, pod, ledger),
     )

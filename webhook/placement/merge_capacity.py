@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from webhook.placement.capacity import CapacityClass, Mode
     from webhook.placement.capacity_request import Request
     from webhook.placement.ledger import Ledger
+    from webhook.placement.settings import CapacitySetting
     from webhook.placement.shapes import Term
-    from webhook.placement.wishes import CapacityWish
 
 FIELD = f"annotations[{names.CAPACITY}]"
 
@@ -36,9 +36,9 @@ class Settled:
         return self.mode.condition(self.capacity)
 
 
-def of_wish(wish: CapacityWish) -> Settled:
-    """A policy's wish, once it applies."""
-    return Settled(wish.capacity, wish.mode, wish.weight)
+def settled_capacity(setting: CapacitySetting) -> Settled:
+    """A policy's setting, once it applies."""
+    return Settled(setting.capacity, setting.mode, setting.weight)
 
 
 def settle(
@@ -69,11 +69,11 @@ def settle(
     return result
 
 
-def _opposed(asked: Settled, of_class: Sequence[CapacityWish]) -> CapacityWish | None:
+def _opposed(asked: Settled, of_class: Sequence[CapacitySetting]) -> CapacitySetting | None:
     """A requirement on the class that the request says the opposite of."""
-    for wish in of_class:
-        if wish.part == "requirements" and not wish.mode.compatible(asked.mode):
-            return wish
+    for setting in of_class:
+        if setting.part == "requirements" and not setting.mode.compatible(asked.mode):
+            return setting
     return None
 
 

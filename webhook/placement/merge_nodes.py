@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 from webhook.placement import node_affinity
 from webhook.placement.bundle import Demand
-from webhook.placement.merge_capacity import of_wish
+from webhook.placement.merge_capacity import settled_capacity
 from webhook.placement.merge_verdict import judge_result
-from webhook.placement.node_wishes import (
-    NodeWish,
+from webhook.placement.node_settings import (
+    NodeSetting,
     condition_of,
     conjoined,
-    node_wishes,
-    with_wishes,
+    node_settings,
+    with_settings,
 )
+from webhook.placement.settings import CapacitySetting, MemberSetting, RequiredSetting
 from webhook.placement.trace import quoted, quoted_both
-from webhook.placement.wishes import CapacityWish, MemberWish, RequiredWish
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -59,28 +59,28 @@ def choose(
     named = node_affinity.keys(pod.required or ())
     while True:
         candidates, kept = _applicable(bundle, pod, selector, named, spoken)
-        defaults, dropped = candidates, list[NodeWish]()
+        defaults, dropped = candidates, list[NodeSetting]()
         together = _beside(base, candidates)
         if together is None or not (apart or together.possible):
             defaults, dropped = _standing(base, candidates)
-            together = with_wishes(base, defaults)
+            together = with_settings(base, defaults)
         result = _pruned(together, pod)
         # A key is the pod's word as long as a term that names it is left: pruning may end that.
         left = named & node_affinity.keys(result.terms or ())
         if left == named:
             break
         named = left
-    for wish, reason in kept:
-        ledger.note(wish, "kept", reason)
-    for wish in dropped:
-        ledger.warn(wish, "dropped", "stands back: beside the pod's own word no node is left")
+    for setting, reason in kept:
+        ledger.note(setting, "kept", reason)
+    for setting in dropped:
+        ledger.warn(setting, "dropped", "stands back: beside the pod's own word no node is left")
     if not apart and not base.possible and not ledger.rejections:
         judge_result(bundle, pod, asked, selector, ledger)
-    for wish in (*(w for w in node_wishes(bundle) if not w.is_default), *defaults):
-        _note(wish, pod, ledger)
-    settled = [of_wish(w) for w in bundle.capacity if not w.is_default]
+    for setting in (*(w for w in node_settings(bundle) if not w.is_default), *defaults):
+        _note(setting, pod, ledger)
+    settled = [settled_capacity(w) for w in bundle.capacity if not w.is_default]
     settled += asked
-    settled += [of_wish(w) for w in defaults if isinstance(w, CapacityWish)]
+    settled += [settled_capacity(w) for w in defaults if isinstance(w, CapacitySetting)]
     return NodeChoice(
         pod.node_selector if result.selector == pod.node_selector else result.selector,
         pod.required if result.terms == pod.required else result.terms,
@@ -92,17 +92,17 @@ def _freed(bundle: Bundle, pod: PodPlacement, ledger: Ledger) -> dict[str, str]:
     """The pod's nodeSelector without what a capacity override cannot be met beside."""
     selector = pod.node_selector
     fixed = bundle.hard.selector
-    for wish in bundle.capacity:
-        if wish.part != "overrides" or wish.condition is None or not selector:
+    for setting in bundle.capacity:
+        if setting.part != "overrides" or setting.condition is None or not selector:
             continue
-        keys = wish.capacity.keys
+        keys = setting.capacity.keys
         kept = {key: value for key, value in fixed.items() if key in keys}
         for key in sorted(keys & selector.keys() - fixed.keys()):
             trial = {**kept, key: selector[key]}
-            if node_affinity.satisfiable(wish.condition, trial):
+            if node_affinity.satisfiable(setting.condition, trial):
                 kept = trial
             else:
-                what = f"policy {wish.policy} wants {wish.capacity.name}={wish.mode}"
+                what = f"policy {setting.policy} wants {setting.capacity.name}={setting.mode}"
                 ledger.warn_pod(
                     f"nodeSelector[{key}]", "removed", f"{quoted(selector[key])}: {what}"
                 )
@@ -123,81 +123,83 @@ def _applicable(
     selector: dict[str, str],
     named: frozenset[str],
     spoken: Collection[str],
-) -> tuple[list[NodeWish], list[tuple[NodeWish, str]]]:
+) -> tuple[list[NodeSetting], list[tuple[NodeSetting, str]]]:
     """The defaults about whose field the pod says nothing, and the others with what it says."""
-    result: list[NodeWish] = []
-    kept: list[tuple[NodeWish, str]] = []
-    for wish in node_wishes(bundle):
-        if wish.is_default:
-            word = _pods_word(wish, pod, selector, named, spoken)
+    result: list[NodeSetting] = []
+    kept: list[tuple[NodeSetting, str]] = []
+    for setting in node_settings(bundle):
+        if setting.is_default:
+            word = _pods_word(setting, pod, selector, named, spoken)
             if word is None:
-                result.append(wish)
+                result.append(setting)
             else:
-                kept.append((wish, word))
+                kept.append((setting, word))
     return result, kept
 
 
 def _pods_word(
-    wish: NodeWish,
+    setting: NodeSetting,
     pod: PodPlacement,
     selector: dict[str, str],
     named: frozenset[str],
     spoken: Collection[str],
 ) -> str | None:
     """What the pod says itself of a default's field, or None."""
-    match wish:
-        case MemberWish():
-            if wish.key in selector:
-                return f"the pod says {quoted(selector[wish.key])}"
-            if wish.if_null and selector:
+    match setting:
+        case MemberSetting():
+            if setting.key in selector:
+                return f"the pod says {quoted(selector[setting.key])}"
+            if setting.if_null and selector:
                 return "the pod has a nodeSelector of its own"
-            if wish.key in named:
+            if setting.key in named:
                 return "the pod's required affinity names this key"
-        case RequiredWish():
+        case RequiredSetting():
             if pod.required is not None:
                 return "the pod has required node affinity of its own"
-        case CapacityWish():
-            if wish.capacity.name in spoken or (wish.if_null and spoken):
+        case CapacitySetting():
+            if setting.capacity.name in spoken or (setting.if_null and spoken):
                 return "the pod's annotation asks for itself"
-            if not wish.capacity.keys.isdisjoint(selector) or not wish.capacity.keys.isdisjoint(
-                named
-            ):
+            if not setting.capacity.keys.isdisjoint(
+                selector
+            ) or not setting.capacity.keys.isdisjoint(named):
                 return "the pod's selector or required affinity speaks of this class"
     return None
 
 
-def _beside(base: Demand, defaults: Sequence[NodeWish]) -> Demand | None:
+def _beside(base: Demand, defaults: Sequence[NodeSetting]) -> Demand | None:
     """`base` with defaults beside it; None if there would be more terms than can be computed."""
     try:
-        return with_wishes(base, defaults)
+        return with_settings(base, defaults)
     except node_affinity.TooManyTerms:
         return None
 
 
-def _standing(base: Demand, defaults: Sequence[NodeWish]) -> tuple[list[NodeWish], list[NodeWish]]:
+def _standing(
+    base: Demand, defaults: Sequence[NodeSetting]
+) -> tuple[list[NodeSetting], list[NodeSetting]]:
     """The defaults beside which a node is left, taken one after the other, and the others."""
-    result: list[NodeWish] = []
-    dropped: list[NodeWish] = []
-    for wish in defaults:
-        limits = isinstance(wish, MemberWish) or condition_of(wish) is not None
-        together = _beside(base, [*result, wish])
+    result: list[NodeSetting] = []
+    dropped: list[NodeSetting] = []
+    for setting in defaults:
+        limits = isinstance(setting, MemberSetting) or condition_of(setting) is not None
+        together = _beside(base, [*result, setting])
         stands = together is not None and (not limits or together.possible)
-        (result if stands else dropped).append(wish)
+        (result if stands else dropped).append(setting)
     return result, dropped
 
 
-def _note(wish: NodeWish, pod: PodPlacement, ledger: Ledger) -> None:
-    match wish:
-        case MemberWish():
-            said = pod.node_selector.get(wish.key)
-            if said == wish.value:
-                ledger.note(wish, "kept", "the pod says so itself")
+def _note(setting: NodeSetting, pod: PodPlacement, ledger: Ledger) -> None:
+    match setting:
+        case MemberSetting():
+            said = pod.node_selector.get(setting.key)
+            if said == setting.value:
+                ledger.note(setting, "kept", "the pod says so itself")
             elif said is None:
-                ledger.note(wish, "set", quoted(wish.value))
-            elif wish.part != "requirements":  # which has rejected the pod, and said so
-                wanted, other = quoted_both(wish.value, said)
-                ledger.note(wish, "set", f"{wanted} instead of {other}")
-        case RequiredWish():
-            ledger.note(wish, "set", "set" if pod.required is None else "ANDed into every term")
-        case CapacityWish():
-            ledger.note(wish, "set", wish.wanted)
+                ledger.note(setting, "set", quoted(setting.value))
+            elif setting.part != "requirements":  # which has rejected the pod, and said so
+                wanted, other = quoted_both(setting.value, said)
+                ledger.note(setting, "set", f"{wanted} instead of {other}")
+        case RequiredSetting():
+            ledger.note(setting, "set", "set" if pod.required is None else "ANDed into every term")
+        case CapacitySetting():
+            ledger.note(setting, "set", setting.wanted)

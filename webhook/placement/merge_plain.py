@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.placement.fields import PLAIN_MAPS, SCALARS
 from webhook.placement.pod import PREFERRED_NODES
+from webhook.placement.settings import spread_pair
 from webhook.placement.trace import quoted, quoted_both
-from webhook.placement.wishes import spread_pair
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from webhook.placement.ledger import Ledger
     from webhook.placement.merge_capacity import Settled
     from webhook.placement.pod import PodPlacement
+    from webhook.placement.settings import ListSetting, MemberSetting, ScalarSetting
     from webhook.placement.shapes import Json, JsonObject
-    from webhook.placement.wishes import ListWish, MemberWish, ScalarWish
 
 
 def merge(
@@ -31,90 +31,94 @@ def merge(
     """The pod with the fields that stand for themselves as the bundle has them."""
     changes: dict[str, Any] = {}
     for field in PLAIN_MAPS:
-        if wishes := bundle.members.get(field.name):
-            changes[field.attribute] = _members(field, wishes, pod, ledger)
-    maxima: list[ScalarWish] = []
-    for wish in bundle.scalars:
-        field = SCALARS[wish.name]
-        if wish.is_maximum:
-            maxima.append(wish)
-        elif _applies(field, wish, pod, default_priority_class, ledger):
-            changes[field.attribute] = wish.value
+        if settings := bundle.members.get(field.name):
+            changes[field.attribute] = _members(field, settings, pod, ledger)
+    maxima: list[ScalarSetting] = []
+    for setting in bundle.scalars:
+        field = SCALARS[setting.name]
+        if setting.is_maximum:
+            maxima.append(setting)
+        elif _applies(field, setting, pod, default_priority_class, ledger):
+            changes[field.attribute] = setting.value
     # After what may set a lower value, and the lowest first, for it is within the others.
-    for wish in sorted(maxima, key=lambda each: int(each.value)):
-        field = SCALARS[wish.name]
+    for setting in sorted(maxima, key=lambda each: int(each.value)):
+        field = SCALARS[setting.name]
         own: int = getattr(pod, field.attribute)
-        if _lowers(field, wish, own, changes.get(field.attribute, own), ledger):
-            changes[field.attribute] = wish.value
+        if _lowers(field, setting, own, changes.get(field.attribute, own), ledger):
+            changes[field.attribute] = setting.value
     return pod._replace(**changes) if changes else pod
 
 
 def _members(
-    field: Field, wishes: Sequence[MemberWish], pod: PodPlacement, ledger: Ledger
+    field: Field, settings: Sequence[MemberSetting], pod: PodPlacement, ledger: Ledger
 ) -> dict[str, Json]:
     own: dict[str, Json] = getattr(pod, field.attribute)
     result = dict(own)
-    for wish in wishes:
-        value = own.get(wish.key)
-        if pod.operating_system and field.system_of(wish.key) not in ("", pod.operating_system):
+    for setting in settings:
+        value = own.get(setting.key)
+        if pod.operating_system and field.system_of(setting.key) not in ("", pod.operating_system):
             reason = f"the API server refuses it for os.name {quoted(pod.operating_system)}"
-            ledger.note(wish, "skipped", reason)
-        elif value == wish.value:
-            ledger.note(wish, "kept", "the pod says so itself")
-        elif value is None and not (wish.if_null and own):
-            result[wish.key] = wish.value
-            ledger.note(wish, "set", quoted(wish.value))
-        elif wish.part == "requirements":
-            wanted, said = quoted_both(wish.value, value)
-            ledger.reject(wish, f"must be {wanted}; the pod says {said}")
-        elif wish.is_default:
+            ledger.note(setting, "skipped", reason)
+        elif value == setting.value:
+            ledger.note(setting, "kept", "the pod says so itself")
+        elif value is None and not (setting.if_null and own):
+            result[setting.key] = setting.value
+            ledger.note(setting, "set", quoted(setting.value))
+        elif setting.part == "requirements":
+            wanted, said = quoted_both(setting.value, value)
+            ledger.reject(setting, f"must be {wanted}; the pod says {said}")
+        elif setting.is_default:
             says = "has others" if value is None else f"says {quoted(value)}"
-            ledger.note(wish, "kept", f"the pod {says}")
+            ledger.note(setting, "kept", f"the pod {says}")
         elif field.overrides == "keep":
-            ledger.note(wish, "kept", f"{field.why}: {quoted(value)}")
+            ledger.note(setting, "kept", f"{field.why}: {quoted(value)}")
         else:
-            result[wish.key] = wish.value
-            wanted, said = quoted_both(wish.value, value)
-            ledger.note(wish, "set", f"{wanted} instead of {said}")
+            result[setting.key] = setting.value
+            wanted, said = quoted_both(setting.value, value)
+            ledger.note(setting, "set", f"{wanted} instead of {said}")
     return result if result != own else own
 
 
 def _applies(
-    field: Field, wish: ScalarWish, pod: PodPlacement, default_priority_class: str, ledger: Ledger
+    field: Field,
+    setting: ScalarSetting,
+    pod: PodPlacement,
+    default_priority_class: str,
+    ledger: Ledger,
 ) -> bool:
-    """Whether the pod's field is set to the wish's value."""
+    """Whether the pod's field is set to the setting's value."""
     value: str | int = getattr(pod, field.attribute)
-    if value == wish.value:
-        ledger.note(wish, "kept", "the pod says so itself")
+    if value == setting.value:
+        ledger.note(setting, "kept", "the pod says so itself")
     elif value in field.unwritten(default_priority_class):
-        ledger.note(wish, "set", str(wish.value))
+        ledger.note(setting, "set", str(setting.value))
         return True
-    elif wish.part == "requirements":
-        wanted, said = quoted_both(wish.value, value)
-        ledger.reject(wish, f"must be {wanted}; the pod says {said}")
-    elif wish.is_default:
-        ledger.note(wish, "kept", f"the pod says {quoted(value)}")
+    elif setting.part == "requirements":
+        wanted, said = quoted_both(setting.value, value)
+        ledger.reject(setting, f"must be {wanted}; the pod says {said}")
+    elif setting.is_default:
+        ledger.note(setting, "kept", f"the pod says {quoted(value)}")
     elif field.overrides == "reject":
-        wanted, said = quoted_both(wish.value, value)
+        wanted, said = quoted_both(setting.value, value)
         what = f"wants {wanted}; the pod says {said}"
-        ledger.reject(wish, f"{what}, {field.why}")
+        ledger.reject(setting, f"{what}, {field.why}")
     else:
-        wanted, said = quoted_both(wish.value, value)
-        ledger.note(wish, "set", f"{wanted} instead of {said}")
+        wanted, said = quoted_both(setting.value, value)
+        ledger.note(setting, "set", f"{wanted} instead of {said}")
         return True
     return False
 
 
-def _lowers(field: Field, wish: ScalarWish, own: int, value: int, ledger: Ledger) -> bool:
+def _lowers(field: Field, setting: ScalarSetting, own: int, value: int, ledger: Ledger) -> bool:
     """Whether a maximum is set: the pod came with `own`, and has `value` by now."""
-    most = int(wish.value)
+    most = int(setting.value)
     if own > most and own not in field.unwritten(""):
-        ledger.reject(wish, f"must be at most {most}; the pod says {own}")
+        ledger.reject(setting, f"must be at most {most}; the pod says {own}")
     elif value > most:
-        ledger.note(wish, "set", str(most))
+        ledger.note(setting, "set", str(most))
         return True
     else:
-        ledger.note(wish, "kept", f"{value} is within it")
+        ledger.note(setting, "kept", f"{value} is within it")
     return False
 
 
@@ -123,12 +127,12 @@ def lists(
 ) -> dict[str, list[JsonObject]]:
     """Preferred node affinity, pod affinity and anti-affinity; capacity's preferences too."""
     result = pod.lists
-    for wish in bundle.lists:
-        if wish.is_default and pod.lists.get(wish.name):
-            ledger.note(wish, "kept", "the pod has a list of its own")
+    for setting in bundle.lists:
+        if setting.is_default and pod.lists.get(setting.name):
+            ledger.note(setting, "kept", "the pod has a list of its own")
             continue
-        result = _appended(result, wish.name, wish.entries)
-        _note_list(wish, pod, ledger)
+        result = _appended(result, setting.name, setting.entries)
+        _note_list(setting, pod, ledger)
     for settled in capacity:
         if settled.mode.prefers:
             entries = settled.capacity.preferences(settled.weight)
@@ -136,12 +140,12 @@ def lists(
     return result
 
 
-def _note_list(wish: ListWish, pod: PodPlacement, ledger: Ledger) -> None:
-    own = pod.lists.get(wish.name, [])
-    if all(entry in own for entry in wish.entries):
-        ledger.note(wish, "kept", "the pod says so itself")
+def _note_list(setting: ListSetting, pod: PodPlacement, ledger: Ledger) -> None:
+    own = pod.lists.get(setting.name, [])
+    if all(entry in own for entry in setting.entries):
+        ledger.note(setting, "kept", "the pod says so itself")
     else:
-        ledger.note(wish, "set", "appended" if own else "set")
+        ledger.note(setting, "set", "appended" if own else "set")
 
 
 def _appended(
@@ -158,19 +162,19 @@ def _appended(
 def spread(bundle: Bundle, pod: PodPlacement, ledger: Ledger) -> list[JsonObject]:
     """Topology spread constraints, of which each (topologyKey, whenUnsatisfiable) stands once."""
     result = pod.topology_spread
-    for wish in bundle.spread:
-        if wish.is_default and pod.topology_spread:
-            ledger.note(wish, "kept", "the pod has constraints of its own")
+    for setting in bundle.spread:
+        if setting.is_default and pod.topology_spread:
+            ledger.note(setting, "kept", "the pod has constraints of its own")
             continue
-        if wish.constraint in result:
-            ledger.note(wish, "kept", "the pod says so itself")
+        if setting.constraint in result:
+            ledger.note(setting, "kept", "the pod says so itself")
             continue
         pairs = [spread_pair(constraint) for constraint in result]
-        if wish.pair in pairs:
-            at = pairs.index(wish.pair)
-            result = [*result[:at], wish.constraint, *result[at + 1 :]]
-            ledger.note(wish, "set", "instead of the pod's own")
+        if setting.pair in pairs:
+            at = pairs.index(setting.pair)
+            result = [*result[:at], setting.constraint, *result[at + 1 :]]
+            ledger.note(setting, "set", "instead of the pod's own")
         else:
-            result = [*result, wish.constraint]
-            ledger.note(wish, "set", "appended")
+            result = [*result, setting.constraint]
+            ledger.note(setting, "set", "appended")
     return result

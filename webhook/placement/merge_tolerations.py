@@ -12,25 +12,25 @@ if TYPE_CHECKING:
 
     from webhook.placement.bundle import Bundle
     from webhook.placement.ledger import Ledger
-    from webhook.placement.merge import Surroundings
+    from webhook.placement.merge import MergeContext
     from webhook.placement.merge_capacity import Settled
     from webhook.placement.pod import PodPlacement
+    from webhook.placement.settings import TolerationSetting
     from webhook.placement.shapes import Toleration
-    from webhook.placement.wishes import TolerationWish
 
 
 def merge(
     bundle: Bundle,
     pod: PodPlacement,
     capacity: Sequence[Settled],
-    around: Surroundings,
+    context: MergeContext,
     ledger: Ledger,
 ) -> list[Toleration]:
     """The pod's tolerations under the bundle and the capacity modes that apply."""
-    own = _without_prevented(bundle, pod.tolerations, capacity, around, ledger)
+    own = _without_prevented(bundle, pod.tolerations, capacity, context, ledger)
     result = with_seconds(own, bundle.specific) if bundle.specific else own
-    for wish in bundle.tolerations:
-        result = _with_wish(wish, result, own, around.default_toleration_seconds, ledger)
+    for setting in bundle.tolerations:
+        result = _with_setting(setting, result, own, context.default_toleration_seconds, ledger)
     for settled in capacity:
         if settled.mode.tolerates and settled.capacity.taints:
             result = joined(result, settled.capacity.tolerations)
@@ -52,24 +52,24 @@ def _without_prevented(
     bundle: Bundle,
     tolerations: list[Toleration],
     capacity: Sequence[Settled],
-    around: Surroundings,
+    context: MergeContext,
     ledger: Ledger,
 ) -> list[Toleration]:
     """Tolerations that name a prevented class's taints, and no other class's, go."""
-    wished = [wish.toleration for wish in bundle.tolerations]
+    wanted = [setting.toleration for setting in bundle.tolerations]
     result = tolerations
     for settled in capacity:
         if not settled.mode.excludes or not settled.capacity.taints:
             continue
         of_others = [
             taint
-            for other in around.classes.values()
+            for other in context.classes.values()
             if other.name != settled.capacity.name
             for taint in other.taints
         ]
         taints = settled.capacity.taints
         goes = [
-            names_taint(t, taints) and not names_taint(t, of_others) and t not in wished
+            names_taint(t, taints) and not names_taint(t, of_others) and t not in wanted
             for t in result
         ]
         gone = {str(t.get("key")) for t, leaves in zip(result, goes, strict=True) if leaves}
@@ -81,32 +81,32 @@ def _without_prevented(
     return result
 
 
-def _with_wish(
-    wish: TolerationWish,
+def _with_setting(
+    setting: TolerationSetting,
     result: list[Toleration],
     own: Sequence[Toleration],
     seconds: Mapping[str, int],
     ledger: Ledger,
 ) -> list[Toleration]:
-    """`result` with one wish in it; `own` is what the pod brought, and keeps."""
-    toleration = wish.toleration
-    if wish.is_default:
-        if wish.if_null and not all(_filled_in(t, seconds) for t in own):
-            ledger.note(wish, "kept", "the pod has tolerations of its own")
+    """`result` with one setting in it; `own` is what the pod brought, and keeps."""
+    toleration = setting.toleration
+    if setting.is_default:
+        if setting.if_null and not all(_filled_in(t, seconds) for t in own):
+            ledger.note(setting, "kept", "the pod has tolerations of its own")
             return result
         # Where it stands already a second one of the API server's default is the author's own, and
         # taking its place would make every call change one more.
         for at, other in enumerate(result if toleration not in result else ()):
             same_key = other.get("key") == toleration.get("key")
             if same_key and _filled_in(other, seconds) and covers(toleration, other):
-                ledger.note(wish, "set", "instead of the API server's default")
+                ledger.note(setting, "set", "instead of the API server's default")
                 return [*result[:at], toleration, *result[at + 1 :]]
     if toleration in own:
-        ledger.note(wish, "kept", "the pod says so itself")
+        ledger.note(setting, "kept", "the pod says so itself")
     elif not covered(toleration, own):
-        ledger.note(wish, "set", "added")
-    elif not wish.is_default and normal(toleration).effect == NO_EXECUTE:
-        ledger.note(wish, "set", "put before what tolerates the same taint")
+        ledger.note(setting, "set", "added")
+    elif not setting.is_default and normal(toleration).effect == NO_EXECUTE:
+        ledger.note(setting, "set", "put before what tolerates the same taint")
     else:
-        ledger.note(wish, "kept", "the pod tolerates it already")
+        ledger.note(setting, "kept", "the pod tolerates it already")
     return result if covered(toleration, result) else [*result, toleration]

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Final
 from webhook import names
 from webhook.placement import label_values, node_affinity
 from webhook.placement.bundle import Demand
-from webhook.placement.node_wishes import (
+from webhook.placement.node_settings import (
     condition_of,
     conjoined,
     keys_of,
     limits_nodes,
-    node_wishes,
-    with_wishes,
+    node_settings,
+    with_settings,
 )
 from webhook.placement.pod import REQUIRED_LISTS
+from webhook.placement.settings import ListSetting, MemberSetting, SpreadSetting
 from webhook.placement.trace import quoted, quoted_both
-from webhook.placement.wishes import ListWish, MemberWish, SpreadWish
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from webhook.placement.merge_capacity import Settled
     from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement
+    from webhook.placement.settings import PlacementSetting
     from webhook.placement.shapes import Term
-    from webhook.placement.wishes import Wish
 
 # How much of the pod's own word a message quotes.
 _WORDS = 4
@@ -45,8 +45,8 @@ def judge(bundle: Bundle, pod: PodPlacement, asked: Sequence[Settled], ledger: L
     judged. A nodeSelector key of another value is rejected all the same, for an override may change
     the very word by which the pod contradicts itself.
     """
-    wishes = [w for w in node_wishes(bundle) if w.part == "requirements"]
-    if not wishes:
+    settings = [w for w in node_settings(bundle) if w.part == "requirements"]
+    if not settings:
         return
     selector = pod.node_selector
     if pod.operating_system:
@@ -54,22 +54,23 @@ def judge(bundle: Bundle, pod: PodPlacement, asked: Sequence[Settled], ledger: L
         selector = {names.OS_LABEL: pod.operating_system, **selector}
     own = conjoined(pod.required, [a.condition for a in asked])
     possible = node_affinity.satisfiable(own, selector)
-    for wish in wishes:
-        if isinstance(wish, MemberWish):
-            said = selector.get(wish.key)
-            if said is not None and said != wish.value:
-                wanted, other = quoted_both(wish.value, said)
-                ledger.reject(wish, f"must be {wanted}; the pod says {other}")
+    for setting in settings:
+        if isinstance(setting, MemberSetting):
+            said = selector.get(setting.key)
+            if said is not None and said != setting.value:
+                wanted, other = quoted_both(setting.value, said)
+                ledger.reject(setting, f"must be {wanted}; the pod says {other}")
             elif possible and not node_affinity.satisfiable(
-                own, {**selector, wish.key: wish.value}
+                own, {**selector, setting.key: setting.value}
             ):
                 ledger.reject(
-                    wish, f"must be {quoted(wish.value)}; {_own_word(pod, asked, [wish.key])}"
+                    setting,
+                    f"must be {quoted(setting.value)}; {_own_word(pod, asked, [setting.key])}",
                 )
         elif possible and not node_affinity.satisfiable(
-            conjoined(own, [condition_of(wish)]), selector
+            conjoined(own, [condition_of(setting)]), selector
         ):
-            ledger.reject(wish, f"leaves no node; {_own_word(pod, asked, keys_of(wish))}")
+            ledger.reject(setting, f"leaves no node; {_own_word(pod, asked, keys_of(setting))}")
 
 
 def judge_node(bundle: Bundle, pod: PodPlacement, node: Node | None, ledger: Ledger) -> None:
@@ -79,34 +80,34 @@ def judge_node(bundle: Bundle, pod: PodPlacement, node: Node | None, ledger: Led
     nothing that is written into it would hold: what cannot be judged by the node rejects it too.
     Any other pod that names its node leaves the scheduler to hold what is not known here.
     """
-    standing: tuple[Wish, ...] = (*node_wishes(bundle), *bundle.lists, *bundle.spread)
-    for wish in standing:
-        if wish.part != "requirements" or not is_about_nodes(wish):
+    standing: tuple[PlacementSetting, ...] = (*node_settings(bundle), *bundle.lists, *bundle.spread)
+    for setting in standing:
+        if setting.part != "requirements" or not is_about_nodes(setting):
             continue
-        terms = _terms_of(wish)
+        terms = _terms_of(setting)
         if terms is None or node is None:
             if pod.node_name:
-                ledger.reject(wish, UNCHECKED)
+                ledger.reject(setting, UNCHECKED)
         elif not node_affinity.holds(terms, node.labels, node.name):
             which = "nodeName" if pod.node_name else "the pod's node"
-            ledger.reject(wish, f"{which} {node.name} does not meet it; {_labels(node, terms)}")
+            ledger.reject(setting, f"{which} {node.name} does not meet it; {_labels(node, terms)}")
 
 
-def is_about_nodes(wish: Wish) -> bool:
-    """Whether a scheduler would have to hold the wish: a pod stays pending until it is met."""
-    match wish:
-        case ListWish():
-            return wish.name in REQUIRED_LISTS
-        case SpreadWish():
-            return wish.constraint.get("whenUnsatisfiable") == "DoNotSchedule"
-    return limits_nodes(wish)
+def is_about_nodes(setting: PlacementSetting) -> bool:
+    """Whether a scheduler would have to hold the setting: a pod stays pending until it is met."""
+    match setting:
+        case ListSetting():
+            return setting.name in REQUIRED_LISTS
+        case SpreadSetting():
+            return setting.constraint.get("whenUnsatisfiable") == "DoNotSchedule"
+    return limits_nodes(setting)
 
 
-def _terms_of(wish: Wish) -> Sequence[Term] | None:
-    """The wish as terms about a node's labels; None if one node does not tell whether it holds."""
-    if isinstance(wish, MemberWish):
-        return ({"matchExpressions": [label_values.equal(wish.key, str(wish.value))]},)
-    return condition_of(wish)
+def _terms_of(setting: PlacementSetting) -> Sequence[Term] | None:
+    """The setting as terms about a node's labels; None if a node does not tell whether it holds."""
+    if isinstance(setting, MemberSetting):
+        return ({"matchExpressions": [label_values.equal(setting.key, str(setting.value))]},)
+    return condition_of(setting)
 
 
 def _labels(node: Node, terms: Sequence[Term]) -> str:
@@ -129,15 +130,17 @@ def judge_result(
     if not node_affinity.satisfiable(own, pod.node_selector):
         ledger.warn_pod("nodeSelector, affinity", "kept", "no node can meet what the pod says")
         return
-    hard = [w for w in node_wishes(bundle) if not w.is_default]
-    guilty = [wish for wish in hard if not with_wishes(Demand(selector, own), [wish]).possible]
-    for wish in guilty or hard:
+    hard = [w for w in node_settings(bundle) if not w.is_default]
+    guilty = [
+        setting for setting in hard if not with_settings(Demand(selector, own), [setting]).possible
+    ]
+    for setting in guilty or hard:
         what = (
-            f"{quoted(wish.value)} leaves no node"
-            if isinstance(wish, MemberWish)
+            f"{quoted(setting.value)} leaves no node"
+            if isinstance(setting, MemberSetting)
             else "leaves no node"
         )
-        ledger.reject(wish, f"{what}; {_own_word(pod, asked, keys_of(wish))}")
+        ledger.reject(setting, f"{what}; {_own_word(pod, asked, keys_of(setting))}")
 
 
 def _own_word(pod: PodPlacement, asked: Sequence[Settled], keys: Collection[str]) -> str:

@@ -139,18 +139,18 @@ def with_seconds(
     """
     result = list(tolerations)
     for index in range(len(specific) - 1, -1, -1):
-        wish = specific[index]
-        # Worked from the last to the first: an earlier wish may pass a later one, never back.
+        setting = specific[index]
+        # Worked from the last to the first: an earlier setting may pass a later one, never back.
         senior = specific[:index]
         rivals = [
             at
             for at, other in enumerate(result)
-            if other != wish and other not in senior and overlaps(other, wish)
+            if other != setting and other not in senior and overlaps(other, setting)
         ]
         place = rivals[0] if rivals else len(result)
-        if wish in result:
-            if result.index(wish) < place:
+        if setting in result:
+            if result.index(setting) < place:
                 continue
-            result.remove(wish)
-        result.insert(place, wish)
+            result.remove(setting)
+        result.insert(place, setting)
     return result

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from webhook.placement.wishes import Part, Wish
+    from webhook.placement.settings import Part, PlacementSetting
 
 Outcome: TypeAlias = Literal[
     "set",  # the pod's field is changed
-    "kept",  # the pod has what is wished already, or its own word wins over a default
+    "kept",  # the pod has what is wanted already, or its own word wins over a default
     "lost",  # an earlier policy decides this key
-    "dropped",  # the wish cannot stand beside an earlier one, or beside the pod's own word
+    "dropped",  # the setting cannot stand beside an earlier one, or beside the pod's own word
     "removed",  # a word of the pod's own that the policy overrules
     "skipped",  # the field is left alone in this pod
     "rejected",  # the pod is refused for this
@@ -33,9 +33,9 @@ class Entry(NamedTuple):
     reason: str
 
 
-def entry(wish: Wish, outcome: Outcome, reason: str) -> Entry:
-    """A line about one wish."""
-    return Entry(wish.field, wish.policy, wish.part, outcome, reason)
+def entry(setting: PlacementSetting, outcome: Outcome, reason: str) -> Entry:
+    """A line about one setting."""
+    return Entry(setting.field, setting.policy, setting.part, outcome, reason)
 
 
 QUOTE_LIMIT = 80

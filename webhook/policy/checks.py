@@ -77,11 +77,11 @@ def compiled_classes(
 
 
 def unknown_classes(documents: Sequence[Document], known: Collection[str]) -> Iterator[Finding]:
-    """Capacity wishes for a class that no document describes."""
+    """Capacity settings for a class that no document describes."""
     for document in documents:
         if isinstance(document.model, PlacementPolicy):
-            for path, wish in document.model.capacity_wishes():
-                name = wish.class_name
+            for path, setting in document.model.capacity_settings():
+                name = setting.class_name
                 if name not in known:
                     yield document.finding(path, _unknown(name, known), about=name)
 

@@ -1,4 +1,4 @@
-"""From a policy as it is written to the wishes that the engine folds and merges."""
+"""From a policy as it is written to the settings that the engine folds and merges."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 from webhook.placement import capacity as classes_of
 from webhook.placement.fields import MAPS, SCALARS
 from webhook.placement.pod import AFFINITY_LISTS, REQUIRED
-from webhook.placement.wishes import (
-    CapacityWish,
-    ListWish,
-    MemberWish,
-    RequiredWish,
-    ScalarWish,
-    SpreadWish,
-    TolerationWish,
-    Wish,
+from webhook.placement.settings import (
+    CapacitySetting,
+    ListSetting,
+    MemberSetting,
+    PlacementSetting,
+    RequiredSetting,
+    ScalarSetting,
+    SpreadSetting,
+    TolerationSetting,
 )
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.schema.placement import PlacementModel
-    from webhook.placement.wishes import Part
+    from webhook.placement.settings import Part
     from webhook.policy.model import CapacityClass as CapacityClassDocument
     from webhook.policy.model import PlacementPolicy
 
@@ -40,9 +40,11 @@ def capacity_class(document: CapacityClassDocument) -> CapacityClass:
     return classes_of.compiled(document.name, shapes, taints, autoscaled=autoscaled)
 
 
-def wishes(policy: PlacementPolicy, classes: Mapping[str, CapacityClass]) -> tuple[Wish, ...]:
-    """Every wish of the policy. Raises KeyError for a class that `classes` does not hold."""
-    result: list[Wish] = []
+def settings(
+    policy: PlacementPolicy, classes: Mapping[str, CapacityClass]
+) -> tuple[PlacementSetting, ...]:
+    """Every setting of the policy. Raises KeyError for a class that `classes` does not hold."""
+    result: list[PlacementSetting] = []
     for part, placement in policy.spec.parts():
         result.extend(_of_part(policy.name, part, placement, classes))
     return tuple(result)
@@ -50,37 +52,39 @@ def wishes(policy: PlacementPolicy, classes: Mapping[str, CapacityClass]) -> tup
 
 def _of_part(
     policy: str, part: Part, placement: PlacementModel, classes: Mapping[str, CapacityClass]
-) -> Iterator[Wish]:
+) -> Iterator[PlacementSetting]:
     if_null = placement.patch_strategy == "IsNull"
     raw = placement.model_dump(by_alias=True, exclude_none=True)
     for name in MAPS:
         for key, value in sorted(raw.get(name, {}).items()):
-            yield MemberWish(
+            yield MemberSetting(
                 policy=policy, part=part, if_null=if_null, map=name, key=key, value=value
             )
     for name in SCALARS:
         if name in raw:
-            yield ScalarWish(policy=policy, part=part, if_null=if_null, name=name, value=raw[name])
+            yield ScalarSetting(
+                policy=policy, part=part, if_null=if_null, name=name, value=raw[name]
+            )
     for toleration in raw.get("tolerations", []):
-        yield TolerationWish(policy=policy, part=part, if_null=if_null, toleration=toleration)
+        yield TolerationSetting(policy=policy, part=part, if_null=if_null, toleration=toleration)
     affinity = raw.get("affinity", {})
     terms = affinity.get("nodeAffinity", {}).get(REQUIRED, {}).get("nodeSelectorTerms")
     if terms:
-        yield RequiredWish(policy=policy, part=part, if_null=if_null, terms=tuple(terms))
+        yield RequiredSetting(policy=policy, part=part, if_null=if_null, terms=tuple(terms))
     for name, (kind, key) in AFFINITY_LISTS.items():
         entries = affinity.get(kind, {}).get(key)
         if entries:
-            yield ListWish(
+            yield ListSetting(
                 policy=policy, part=part, if_null=if_null, name=name, entries=tuple(entries)
             )
     for constraint in raw.get("topologySpreadConstraints", []):
-        yield SpreadWish(policy=policy, part=part, if_null=if_null, constraint=constraint)
-    for wish in placement.capacity or ():
-        yield CapacityWish(
+        yield SpreadSetting(policy=policy, part=part, if_null=if_null, constraint=constraint)
+    for setting in placement.capacity or ():
+        yield CapacitySetting(
             policy=policy,
             part=part,
             if_null=if_null,
-            capacity=classes[wish.class_name],
-            mode=wish.mode,
-            weight=wish.weight or classes_of.DEFAULT_WEIGHT,
+            capacity=classes[setting.class_name],
+            mode=setting.mode,
+            weight=setting.weight or classes_of.DEFAULT_WEIGHT,
         )

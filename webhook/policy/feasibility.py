@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.placement.fold import fold
-from webhook.placement.node_wishes import limits_nodes, node_wishes
+from webhook.placement.node_settings import limits_nodes, node_settings
 from webhook.placement.nodes import taint_text
 from webhook.placement.pod import REQUIRED
-from webhook.placement.wishes import PARTS, CapacityWish, MemberWish, Wish
+from webhook.placement.settings import PARTS, CapacitySetting, MemberSetting, PlacementSetting
 from webhook.policy.findings import Kind, first_few
 from webhook.policy.makers import Makers
 from webhook.policy.node_masks import NodeMasks
-from webhook.policy.node_wishes import tolerations_of
+from webhook.policy.node_settings import tolerations_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -78,19 +78,21 @@ def feasibility(policies: PolicySet, nodes: Sequence[Node]) -> Feasibility:
     for name in sorted(policies.classes):
         judging.capacity_class(policies.classes[name])
     for at, policy in enumerate(policies.policies):
-        judging.policy(_Wishing(policy.name, policy.wishes), _standing(policies.bundle((at,))))
+        judging.policy(
+            _PolicySettings(policy.name, policy.settings), _standing(policies.bundle((at,)))
+        )
     return Feasibility(len(nodes), tuple(judging.reaches), tuple(judging.concerns))
 
 
 def of_policy(
     name: str,
-    wishes: Sequence[Wish],
+    settings: Sequence[PlacementSetting],
     classes: Iterable[CapacityClass],
     nodes: Sequence[Node],
 ) -> tuple[Concern, ...]:
     """What is wrong with one policy, given the nodes; `classes` are all of its set."""
     judging = _Judging(len(nodes), NodeMasks(nodes), Makers(classes, nodes))
-    judging.policy(_Wishing(name, wishes), _standing(fold((name,), wishes)))
+    judging.policy(_PolicySettings(name, settings), _standing(fold((name,), settings)))
     return tuple(judging.concerns)
 
 
@@ -101,14 +103,14 @@ def of_class(capacity: CapacityClass, nodes: Sequence[Node]) -> tuple[Concern, .
     return tuple(judging.concerns)
 
 
-class _Wishing(NamedTuple):
+class _PolicySettings(NamedTuple):
     name: str
-    wishes: Sequence[Wish]
+    settings: Sequence[PlacementSetting]
 
 
-def _standing(bundle: Bundle) -> list[Wish]:
-    """The wishes of one policy that fold together: of its parts, one may rule out another."""
-    return [*node_wishes(bundle), *bundle.tolerations]
+def _standing(bundle: Bundle) -> list[PlacementSetting]:
+    """The settings of one policy that fold together: of its parts, one may rule out another."""
+    return [*node_settings(bundle), *bundle.tolerations]
 
 
 @dataclass(slots=True)
@@ -132,14 +134,14 @@ class _Judging:
             what = f"none of the {self.total} nodes is of class {capacity.name}"
             self.concerns.append(Concern(kind, capacity.name, ("spec",), what, "warning"))
 
-    def policy(self, policy: _Wishing, standing: Sequence[Wish]) -> None:
-        """One policy; `standing` are those of its wishes that stand beside each other."""
+    def policy(self, policy: _PolicySettings, standing: Sequence[PlacementSetting]) -> None:
+        """One policy; `standing` are those of its settings that stand beside each other."""
         tolerations = list(tolerations_of(standing))
         empty = False
         for part in PARTS:
-            wishes = [wish for wish in policy.wishes if wish.part == part]
-            if wishes:
-                limits, left, made = self._reach(policy, part, wishes, tolerations)
+            settings = [setting for setting in policy.settings if setting.part == part]
+            if settings:
+                limits, left, made = self._reach(policy, part, settings, tolerations)
                 if limits and not left and not made:
                     self.concerns += self._empty(policy, part, limits)
                     empty = True
@@ -155,13 +157,13 @@ class _Judging:
 
     def _reach(
         self,
-        policy: _Wishing,
+        policy: _PolicySettings,
         part: str,
-        wishes: Sequence[Wish],
+        settings: Sequence[PlacementSetting],
         tolerations: Sequence[Toleration],
-    ) -> tuple[list[Wish], int, tuple[str, ...]]:
-        """Of the wishes those that limit nodes, the nodes that they leave, and who makes such."""
-        limits = [wish for wish in wishes if limits_nodes(wish)]
+    ) -> tuple[list[PlacementSetting], int, tuple[str, ...]]:
+        """Of the settings those that limit nodes, the nodes that they leave, and who makes such."""
+        limits = [setting for setting in settings if limits_nodes(setting)]
         left = self.nodes.chosen(limits)
         tolerated = self.nodes.tolerated(left, tolerations).bit_count()
         count = left.bit_count() if limits else None
@@ -169,19 +171,21 @@ class _Judging:
         self.reaches.append(Reach("PlacementPolicy", policy.name, part, count, tolerated, made))
         return limits, left, made
 
-    def _empty(self, policy: _Wishing, part: str, limits: Sequence[Wish]) -> Iterator[Concern]:
-        """A part that leaves no node: the wishes that do so alone, else all of them together."""
+    def _empty(
+        self, policy: _PolicySettings, part: str, limits: Sequence[PlacementSetting]
+    ) -> Iterator[Concern]:
+        """A part that leaves no node: the settings that do so alone, else all of them together."""
         none = f"none of the {self.total} nodes"
-        alone = [wish for wish in limits if not self.nodes.chosen([wish])]
-        for wish in alone:
-            yield _of(policy, path_of(policy, wish), f"{_said(wish)} leaves {none}")
+        alone = [setting for setting in limits if not self.nodes.chosen([setting])]
+        for setting in alone:
+            yield _of(policy, path_of(policy, setting), f"{_said(setting)} leaves {none}")
         if not alone:
             yield _of(policy, ("spec", part), f"these together leave {none}")
 
     def _tainted(
         self,
-        policy: _Wishing,
-        limits: Sequence[Wish],
+        policy: _PolicySettings,
+        limits: Sequence[PlacementSetting],
         left: int,
         tolerations: Sequence[Toleration],
     ) -> Iterator[Concern]:
@@ -195,19 +199,25 @@ class _Judging:
             )
             yield _of(policy, path, what, about=Kind.TAINTS_NOT_TOLERATED)
 
-    def _closed(self, policy: _Wishing, tolerations: Sequence[Toleration]) -> Iterator[Concern]:
+    def _closed(
+        self, policy: _PolicySettings, tolerations: Sequence[Toleration]
+    ) -> Iterator[Concern]:
         """Classes that the policy means to open, yet all of whose nodes stay closed."""
-        for wish in policy.wishes:
-            if isinstance(wish, CapacityWish) and wish.mode.tolerates and not wish.mode.requires:
-                inside = self.nodes.of_class(wish.capacity)
+        for setting in policy.settings:
+            if (
+                isinstance(setting, CapacitySetting)
+                and setting.mode.tolerates
+                and not setting.mode.requires
+            ):
+                inside = self.nodes.of_class(setting.capacity)
                 taints = self._in_the_way(inside, tolerations)
                 if taints:
                     what = (
-                        f"{wish.mode} opens none of the {inside.bit_count()} nodes of class "
-                        f"{wish.capacity.name}: the policy does not tolerate {taints}"
+                        f"{setting.mode} opens none of the {inside.bit_count()} nodes of class "
+                        f"{setting.capacity.name}: the policy does not tolerate {taints}"
                     )
                     about = Kind.TAINTS_NOT_TOLERATED
-                    yield _of(policy, path_of(policy, wish), what, "warning", about)
+                    yield _of(policy, path_of(policy, setting), what, "warning", about)
 
     def _in_the_way(self, nodes: int, tolerations: Sequence[Toleration]) -> str:
         """The taints that are not tolerated, if each of the nodes has one; else nothing."""
@@ -223,7 +233,7 @@ class _Judging:
 
 
 def _of(
-    policy: _Wishing,
+    policy: _PolicySettings,
     path: Path,
     message: str,
     severity: Severity = "error",
@@ -232,25 +242,25 @@ def _of(
     return Concern("PlacementPolicy", policy.name, path, message, severity, about)
 
 
-def path_of(policy: _Wishing, wish: Wish) -> Path:
-    """Where in its policy's document a wish that chooses nodes is written."""
-    match wish:
-        case MemberWish():
-            return ("spec", wish.part, wish.map, wish.key)
-        case CapacityWish():
+def path_of(policy: _PolicySettings, setting: PlacementSetting) -> Path:
+    """Where in its policy's document a setting that chooses nodes is written."""
+    match setting:
+        case MemberSetting():
+            return ("spec", setting.part, setting.map, setting.key)
+        case CapacitySetting():
             listed = [
                 other
-                for other in policy.wishes
-                if isinstance(other, CapacityWish) and other.part == wish.part
+                for other in policy.settings
+                if isinstance(other, CapacitySetting) and other.part == setting.part
             ]
-            return ("spec", wish.part, "capacity", listed.index(wish))
-    return ("spec", wish.part, "affinity", "nodeAffinity", REQUIRED)
+            return ("spec", setting.part, "capacity", listed.index(setting))
+    return ("spec", setting.part, "affinity", "nodeAffinity", REQUIRED)
 
 
-def _said(wish: Wish) -> str:
-    match wish:
-        case MemberWish():
-            return f"{wish.key}={wish.value}"
-        case CapacityWish():
-            return f"class {wish.capacity.name} with mode {wish.mode}"
+def _said(setting: PlacementSetting) -> str:
+    match setting:
+        case MemberSetting():
+            return f"{setting.key}={setting.value}"
+        case CapacitySetting():
+            return f"class {setting.capacity.name} with mode {setting.mode}"
     return "required node affinity"

@@ -1,4 +1,4 @@
-"""Which autoscaled classes could make a node that the wishes of a policy choose."""
+"""Which autoscaled classes could make a node that the settings of a policy choose."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from webhook.placement import node_affinity, on_demand
 from webhook.placement import pod as pods
 from webhook.placement.node_groups import NodeGroups
-from webhook.placement.wishes import CapacityWish, MemberWish, RequiredWish
+from webhook.placement.settings import CapacitySetting, MemberSetting, RequiredSetting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.nodes import Node
+    from webhook.placement.settings import PlacementSetting
     from webhook.placement.shapes import Term, Toleration
-    from webhook.placement.wishes import Wish
 
 
 class Makers:
@@ -25,22 +25,24 @@ class Makers:
         self._classes = [each for each in classes if each.autoscaled]
         self._groups = NodeGroups(nodes if self._classes else ())
 
-    def of(self, limits: Iterable[Wish], tolerations: Sequence[Toleration]) -> tuple[str, ...]:
-        """The names of those that could make a node for a pod of these wishes, sorted."""
+    def of(
+        self, limits: Iterable[PlacementSetting], tolerations: Sequence[Toleration]
+    ) -> tuple[str, ...]:
+        """The names of those that could make a node for a pod of these settings, sorted."""
         if not self._classes:
             return ()
         selector: dict[str, str] = {}
         conditions: list[Sequence[Term]] = []
-        for wish in limits:
-            match wish:
-                case MemberWish():
+        for setting in limits:
+            match setting:
+                case MemberSetting():
                     # Of two that want one key otherwise there is no such node.
-                    if selector.setdefault(wish.key, wish.value) != wish.value:
+                    if selector.setdefault(setting.key, setting.value) != setting.value:
                         return ()
-                case RequiredWish():
-                    conditions.append(wish.terms)
-                case CapacityWish() if wish.condition is not None:
-                    conditions.append(wish.condition)
+                case RequiredSetting():
+                    conditions.append(setting.terms)
+                case CapacitySetting() if setting.condition is not None:
+                    conditions.append(setting.condition)
         try:
             required = node_affinity.conjunction(conditions)
         except node_affinity.TooManyTerms:

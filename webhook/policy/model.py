@@ -7,12 +7,17 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from webhook import names
 from webhook.placement.schema.limits import crowded
-from webhook.placement.schema.placement import CapacityWish, Defaults, PlacementModel, Wishes
+from webhook.placement.schema.placement import (
+    CapacitySetting,
+    Defaults,
+    PlacementModel,
+    PlacementSettings,
+)
 from webhook.placement.schema.selectors import LabelSelectorRequirement
 from webhook.placement.schema.syntax import LabelKey, LabelValue, ObjectName
 from webhook.placement.schema.taints import Taint
-from webhook.placement.wishes import PARTS as IN_ORDER
-from webhook.placement.wishes import Part
+from webhook.placement.settings import PARTS as IN_ORDER
+from webhook.placement.settings import Part
 from webhook.policy.exception_model import PlacementException
 from webhook.policy.findings import Path
 from webhook.policy.match_model import Match, NamespaceGlob
@@ -80,10 +85,10 @@ class PolicySpec(Strict):
     defaults: Defaults | None = Field(
         default=None, description="What is filled in: what the pod says itself wins."
     )
-    overrides: Wishes | None = Field(
+    overrides: PlacementSettings | None = Field(
         default=None, description="What is changed: what the policy says wins."
     )
-    requirements: Wishes | None = Field(
+    requirements: PlacementSettings | None = Field(
         default=None,
         description="What must be: filled in where the pod is silent; a pod that says otherwise "
         "is rejected, with the reason.",
@@ -109,9 +114,9 @@ class PolicySpec(Strict):
         parts = {name: given.get(name) for name in PARTS}
         if not any(parts.values()):
             yield Problem((), "needs at least one of defaults, overrides and requirements")
-        for part, wishes in parts.items():
+        for part, settings in parts.items():
             for field in ("labels", "annotations"):
-                written = wishes.get(field) if isinstance(wishes, dict) else None
+                written = settings.get(field) if isinstance(settings, dict) else None
                 for key in written if isinstance(written, dict) else ():
                     if isinstance(key, str) and key.startswith(names.PREFIX):
                         yield Problem(
@@ -135,11 +140,11 @@ class PlacementPolicy(Strict):
         """The policy's name, unique among policies."""
         return self.metadata.name
 
-    def capacity_wishes(self) -> Iterator[tuple[Path, CapacityWish]]:
+    def capacity_settings(self) -> Iterator[tuple[Path, CapacitySetting]]:
         """What it wants of classes, requirements first, each with where it names the class."""
         for part, placement in self.spec.parts():
-            for at, wish in enumerate(placement.capacity or ()):
-                yield ("spec", part, "capacity", at, "class"), wish
+            for at, setting in enumerate(placement.capacity or ()):
+                yield ("spec", part, "capacity", at, "class"), setting
 
 
 class Shape(Strict):

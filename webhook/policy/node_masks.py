@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from webhook.placement.wishes import CapacityWish, MemberWish, RequiredWish
-from webhook.policy.node_wishes import holds, is_of, untolerated
+from webhook.placement.settings import CapacitySetting, MemberSetting, RequiredSetting
+from webhook.policy.node_settings import holds, is_of, untolerated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.nodes import Node
+    from webhook.placement.settings import PlacementSetting
     from webhook.placement.shapes import Taint, Toleration
-    from webhook.placement.wishes import Wish
 
 
 class NodeMasks:
@@ -28,11 +28,11 @@ class NodeMasks:
         self._known: dict[object, int] = {}
         self._closed = self._by_taints()
 
-    def chosen(self, wishes: Iterable[Wish]) -> int:
-        """The nodes whose labels meet every one of the wishes."""
+    def chosen(self, settings: Iterable[PlacementSetting]) -> int:
+        """The nodes whose labels meet every one of the settings."""
         mask = self.all
-        for wish in wishes:
-            mask &= self._of(wish)
+        for setting in settings:
+            mask &= self._of(setting)
         return mask
 
     def of_class(self, capacity: CapacityClass) -> int:
@@ -54,17 +54,17 @@ class NodeMasks:
             if mask & nodes:
                 yield untolerated(node, tolerations), (mask & nodes).bit_count()
 
-    def _of(self, wish: Wish) -> int:
-        match wish:
-            case MemberWish() if wish.map == "nodeSelector":
-                return self._labelled(wish.key).get(str(wish.value), 0)
-            case CapacityWish():
-                key: object = (wish.capacity.name, wish.mode)
-            case RequiredWish():
-                key = orjson.dumps(wish.terms)
+    def _of(self, setting: PlacementSetting) -> int:
+        match setting:
+            case MemberSetting() if setting.map == "nodeSelector":
+                return self._labelled(setting.key).get(str(setting.value), 0)
+            case CapacitySetting():
+                key: object = (setting.capacity.name, setting.mode)
+            case RequiredSetting():
+                key = orjson.dumps(setting.terms)
             case _:
                 return self.all
-        return self._once(key, lambda node: holds(wish, node))
+        return self._once(key, lambda node: holds(setting, node))
 
     def _labelled(self, key: str) -> dict[str, int]:
         """By the value of a label, the nodes that have it."""

@@ -10,7 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook import names
-from webhook.placement.wishes import PARTS, CapacityWish, MemberWish, RequiredWish, Wish
+from webhook.placement.settings import (
+    PARTS,
+    CapacitySetting,
+    MemberSetting,
+    PlacementSetting,
+    RequiredSetting,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -28,24 +34,24 @@ def of_pod(pod: PodPlacement) -> str | None:
     )
 
 
-def of_wishes(wishes: Iterable[Wish]) -> tuple[int, str] | None:
-    """The first that the wishes name, and the rank of the part that names it (0: requirements)."""
+def required_system(settings: Iterable[PlacementSetting]) -> tuple[int, str] | None:
+    """The first that the settings name, and the rank of its part (0: requirements)."""
     found: list[tuple[int, str]] = []
-    for wish in wishes:
-        system = _of_wish(wish)
+    for setting in settings:
+        system = _system_of(setting)
         if system is not None:
-            found.append((PARTS.index(wish.part), system))
+            found.append((PARTS.index(setting.part), system))
     return min(found, default=None)
 
 
-def _of_wish(wish: Wish) -> str | None:
-    match wish:
-        case MemberWish() if wish.map == "nodeSelector" and wish.key == names.OS_LABEL:
-            return str(wish.value)
-        case RequiredWish():
-            return _of_terms(wish.terms)
-        case CapacityWish() if wish.mode.requires:
-            return _of_terms(wish.capacity.inside)
+def _system_of(setting: PlacementSetting) -> str | None:
+    match setting:
+        case MemberSetting() if setting.map == "nodeSelector" and setting.key == names.OS_LABEL:
+            return str(setting.value)
+        case RequiredSetting():
+            return _of_terms(setting.terms)
+        case CapacitySetting() if setting.mode.requires:
+            return _of_terms(setting.capacity.inside)
     return None
 
 
@@ -68,8 +74,8 @@ def other_system(
 ) -> tuple[int, ...]:
     """Of the matched policies, by position, those whose nodes run another system than the pod's.
 
-    `systems` has what `of_wishes` says of each policy that names one. If the pod names none, the
-    policy that comes first in the fold decides for all.
+    `systems` has what `required_system` says of each policy that names one. If the pod names none,
+    the policy that comes first in the fold decides for all.
     """
     named = [(systems[at], at) for at in matched if at in systems]
     if not named:

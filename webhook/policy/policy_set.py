@@ -11,7 +11,7 @@ import orjson
 
 from webhook.placement import kueue
 from webhook.placement.fold import fold
-from webhook.placement.wishes import CapacityWish
+from webhook.placement.settings import CapacitySetting
 from webhook.policy import compile as compiling
 from webhook.policy import conditions, operating_system
 from webhook.policy.exceptions import Exceptions
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from webhook.placement.bundle import Bundle
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.kueue import Flavor
-    from webhook.placement.wishes import MemberWish, Wish
+    from webhook.placement.settings import MemberSetting, PlacementSetting
     from webhook.policy.exception_model import PlacementException
     from webhook.policy.model import PlacementPolicy, PolicyDocument
     from webhook.policy.subject import Subject
@@ -46,13 +46,13 @@ class Policy:
     rollout: re.Pattern[str] | None
     match: conditions.Block
     exclude: tuple[conditions.Block, ...]
-    wishes: tuple[Wish, ...]
+    settings: tuple[PlacementSetting, ...]
     tested: Mapping[str, frozenset[object]]
 
     @property
     def requires(self) -> bool:
         """Whether it has a requirement."""
-        return any(wish.part == "requirements" for wish in self.wishes)
+        return any(setting.part == "requirements" for setting in self.settings)
 
     def enforced_in(self, namespace: str) -> bool:
         """Whether it changes and rejects pods there, and does not only record."""
@@ -110,7 +110,7 @@ class PolicySet:
         self.systems = {
             at: system
             for at, policy in enumerate(self.policies)
-            if (system := operating_system.of_wishes(policy.wishes)) is not None
+            if (system := operating_system.required_system(policy.settings)) is not None
         }
         self.classes = dict(classes)
         self.exceptions = Exceptions(exceptions)
@@ -157,22 +157,22 @@ class PolicySet:
             self._bundles[key] = bundle
         if flavor is not None and flavor.kept and kueue.contradicted(flavor, bundle):
             # A pod's author chooses its selector: such a bundle is not remembered.
-            return self._folded(positions, requiring, kueue.wishes(flavor))
+            return self._folded(positions, requiring, kueue.settings(flavor))
         return bundle
 
     def _folded(
         self,
         positions: tuple[int, ...],
         requiring: tuple[int, ...],
-        ahead: Sequence[MemberWish] = (),
+        ahead: Sequence[MemberSetting] = (),
     ) -> Bundle:
-        wishes = [
-            wish
+        settings = [
+            setting
             for at in positions
-            for wish in self.policies[at].wishes
-            if wish.part == "requirements" or at not in requiring
+            for setting in self.policies[at].settings
+            if setting.part == "requirements" or at not in requiring
         ]
-        return fold([self.policies[at].name for at in positions], wishes, ahead)
+        return fold([self.policies[at].name for at in positions], settings, ahead)
 
 
 class Compiler:
@@ -188,7 +188,7 @@ class Compiler:
     def classes(self, classes: Mapping[str, CapacityClass]) -> dict[str, CapacityClass]:
         """The classes, and of those that are as they were the same objects as before.
 
-        Wishes of a set are told from each other by the very class that they name.
+        Settings of a set are told from each other by the very class that they name.
         """
         old = self._classes
         self._classes = {
@@ -216,9 +216,9 @@ class Compiler:
 def _of_classes(policy: Policy, classes: Mapping[str, CapacityClass]) -> bool:
     """Whether the policy was compiled with these very classes."""
     return all(
-        wish.capacity is classes.get(wish.capacity.name)
-        for wish in policy.wishes
-        if isinstance(wish, CapacityWish)
+        setting.capacity is classes.get(setting.capacity.name)
+        for setting in policy.settings
+        if isinstance(setting, CapacitySetting)
     )
 
 
@@ -232,7 +232,7 @@ def _compiled(policy: PlacementPolicy, classes: Mapping[str, CapacityClass]) -> 
         rollout=conditions.globs(rollout.namespaces) if rollout else None,
         match=conditions.block(policy.spec.match or Match()),
         exclude=tuple(conditions.block(part) for part in policy.spec.exclude),
-        wishes=compiling.wishes(policy, classes),
+        settings=compiling.settings(policy, classes),
         tested=conditions.collect_tested([policy.spec.match or Match(), *policy.spec.exclude]),
     )
 

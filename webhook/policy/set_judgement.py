@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from webhook.policy.policy_set import Compiler, PolicySet
     from webhook.policy.reader import Documents
     from webhook.policy.source import Document
-    from webhook.policy.together.said import Policy
+    from webhook.policy.together.policy_view import Policy
 
 # How often it is asked which nodes some policies leave; each takes some microseconds.
 MOST_LOOKS_AT_NODES: Final = 20_000

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, create_model
 from webhook import names
 from webhook.placement import fields as placement
 from webhook.placement.schema.moments import Moment
-from webhook.placement.schema.placement import Wishes
+from webhook.placement.schema.placement import PlacementSettings
 from webhook.placement.schema.syntax import (
     AnnotationKey,
     LabelKey,
@@ -112,7 +112,7 @@ else:
         __module__=__name__,
         **{
             name: _expected(placement.BY_NAME[name])
-            for name in Wishes.outer_names()
+            for name in PlacementSettings.outer_names()
             if placement.BY_NAME[name] in placement.OF_PODS
         },
     )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from webhook.placement.shapes import JsonObject
     from webhook.run.model import Run
-    from webhook.run.mould import Mould
+    from webhook.run.pod_template_cache import PodTemplateCache
 
 # How often it is asked whether it answers, in seconds: people wait for it to open.
 _PROBE_PERIOD: Final = 5
@@ -60,19 +60,23 @@ def address(run: Run, ports: Sequence[JsonObject], cluster_domain: str) -> str:
     return f"http://{run.name}.{run.namespace}.svc{domain}:{ports[0]['port']}"
 
 
-def deployment(run: Run, mould: Mould, ports: Sequence[JsonObject]) -> JsonObject:
+def deployment(
+    run: Run, template_cache: PodTemplateCache, ports: Sequence[JsonObject]
+) -> JsonObject:
     """The Deployment of one pod.
 
     Recreate: a volume that one pod alone may hold is free before the next pod wants it.
     """
-    labels = {**mould.labels, names.REPLICA_INDEX: "0"}
-    meta = {key: value for key, value in mould.metadata.items() if key != "ownerReferences"}
-    containers = mould.containers(ReplicaEnv())
-    at = len(mould.before)
+    labels = {**template_cache.labels, names.REPLICA_INDEX: "0"}
+    meta = {
+        key: value for key, value in template_cache.metadata.items() if key != "ownerReferences"
+    }
+    containers = template_cache.containers(ReplicaEnv())
+    at = len(template_cache.before)
     containers[at] = _probed(containers[at], ports)
     template = {
-        "metadata": {"labels": labels, "annotations": dict(mould.annotations), **meta},
-        "spec": {**mould.spec, "containers": containers},
+        "metadata": {"labels": labels, "annotations": dict(template_cache.annotations), **meta},
+        "spec": {**template_cache.spec, "containers": containers},
     }
     spec: dict[str, Any] = {
         "replicas": 1,

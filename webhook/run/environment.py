@@ -41,7 +41,7 @@ def bottom(template: JsonObject) -> Placement:
     found = {
         "labels": metadata.get("labels"),
         "annotations": annotations,
-        "capacity": [_wish(request) for request in requests(capacity)],
+        "capacity": [_setting(request) for request in requests(capacity)],
         **{field: spec.get(field) for field in SPEC},
     }
     return {field: value for field, value in found.items() if not says_nothing(value)}
@@ -59,7 +59,7 @@ def placed(placement: Placement) -> Placed:
     """Where each field of the placement belongs in a pod; capacity is an annotation there."""
     annotations = dict(placement.get("annotations", {}))
     if capacity := placement.get("capacity"):
-        annotations[names.CAPACITY] = formatted(_request(wish) for wish in capacity)
+        annotations[names.CAPACITY] = formatted(_request(setting) for setting in capacity)
     spec = {field: placement[field] for field in SPEC if not says_nothing(placement.get(field))}
     return Placed(placement.get("labels", {}), annotations, spec)
 
@@ -72,11 +72,11 @@ def requests(text: str) -> tuple[Request, ...]:
     return parse(text, {entry.partition("=")[0].strip() for entry in text.split(",")})
 
 
-def _wish(request: Request) -> JsonObject:
+def _setting(request: Request) -> JsonObject:
     weight = {"weight": request.weight} if request.mode.prefers else {}
     return {"class": request.class_name, "mode": request.mode.value, **weight}
 
 
-def _request(wish: JsonObject) -> Request:
-    given = (wish["weight"],) if "weight" in wish else ()
-    return Request(wish["class"], Mode(wish["mode"]), *given)
+def _request(setting: JsonObject) -> Request:
+    given = (setting["weight"],) if "weight" in setting else ()
+    return Request(setting["class"], Mode(setting["mode"]), *given)

@@ -10,9 +10,9 @@ from webhook.run import deployments, mounts, services
 from webhook.run.devices import gpus
 from webhook.run.drafts import Draft, drafts
 from webhook.run.gang import Gang
-from webhook.run.mould import mould as mould_of
 from webhook.run.observed import Needs
 from webhook.run.ownership import labels
+from webhook.run.pod_template_cache import template_cache as mould_of
 from webhook.run.rendezvous.framework import SharedConfig
 from webhook.run.rendezvous.table import render_env, render_shared
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from webhook.placement.shapes import JsonObject
     from webhook.run.model import Run
-    from webhook.run.mould import Mould
+    from webhook.run.pod_template_cache import PodTemplateCache
     from webhook.run.rendezvous.framework import ReplicaEnv
 
 
@@ -38,8 +38,8 @@ class Plan:
     gang: Gang
     shared: SharedConfig
     needs: Needs
-    moulds: Mapping[str, Mould]
-    special: Mapping[tuple[str, int], Mould]
+    moulds: Mapping[str, PodTemplateCache]
+    special: Mapping[tuple[str, int], PodTemplateCache]
     ports: tuple[JsonObject, ...] = ()
 
     @property
@@ -51,9 +51,9 @@ class Plan:
     def pod(self, role: str, index: int, attempt: int) -> JsonObject:
         """The pod of one replica: a v1.Pod."""
         name = self.gang.pod(role, index)
-        return self.mould(role, index).pod(name, index, attempt, self.told(role, index))
+        return self.template_cache(role, index).pod(name, index, attempt, self.told(role, index))
 
-    def mould(self, role: str, index: int) -> Mould:
+    def template_cache(self, role: str, index: int) -> PodTemplateCache:
         """What the replica shares with those that are like it."""
         return self.special.get((role, index)) or self.moulds[role]
 

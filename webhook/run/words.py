@@ -39,9 +39,12 @@ IN_A_RUN: Final[Mapping[tuple[str, str], str]] = {
     ),
     ("Toleration", "tolerationSeconds"): "How long a pod stays on a node that gets the taint, in "
     "seconds; left out, for ever. Only with effect NoExecute.",
-    ("CapacityWish", "mode"): "Allow tolerates the class's taints. Prefer also prefers its nodes, "
+    (
+        "CapacitySetting",
+        "mode",
+    ): "Allow tolerates the class's taints. Prefer also prefers its nodes, "
     "by weight; cluster autoscalers ignore preferences. Constrain tolerates, and requires its "
     "nodes. Prevent keeps the pods off its nodes, and takes away tolerations of its taints alone. "
     "None asks for nothing, and keeps the defaults of policies away.",
-    ("CapacityWish", "class"): "The name of a CapacityClass of the cluster's policies.",
+    ("CapacitySetting", "class"): "The name of a CapacityClass of the cluster's policies.",
 }

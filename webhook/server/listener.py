@@ -13,8 +13,8 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from webhook.errors import ServingError
-from webhook.server.crowd import Crowd
-from webhook.server.doorway import Doorway
+from webhook.server.acceptor import Acceptor
+from webhook.server.connection_limiter import ConnectionLimiter
 from webhook.server.drain import ClosingConnections
 from webhook.server.protocol import BoundedProtocol
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from webhook.server.callers import Callers
-    from webhook.server.crowd import Visit
+    from webhook.server.connection_limiter import Connection
     from webhook.server.drain import Drain
     from webhook.server.tls import ServerTls
 
@@ -93,22 +93,22 @@ async def serve(
     tls: ServerTls,
     drain: Drain,
     finish_seconds: float = 30,
-    crowd: Crowd,
+    limiter: ConnectionLimiter,
     callers: Callers | None = None,
     background: Sequence[Callable[[], Coroutine[Any, Any, object]]] = (),
 ) -> bool:
     """Serve `app` with TLS on `https` and `health` on `plain`, until `drain` is over.
 
     Then no new connection is taken, requests in flight have `finish_seconds` (at most 30, which
-    is what the API server waits for a webhook), and health answers to the last. `crowd` counts the
-    connections of `https`. `callers` says which of the clients that TLS asked for a certificate
+    is what the API server waits for a webhook), and health answers to the last. `limiter` counts
+    the connections of `https`. `callers` says which of the clients that TLS asked for a certificate
     may call; None: none was asked. `background` makes coroutines that run as long as requests are
     served; one that raises ends everything, in an ExceptionGroup. The apps' lifespans are not run.
     Both sockets are closed in the end.
     Returns False if the drain was cut short.
     """
     ports = (
-        _Port(app, https, crowd, finish_seconds, tls, callers),
+        _Port(app, https, limiter, finish_seconds, tls, callers),
         _plain_port(health, plain),
     )
     return await _run(ports, (https, plain), drain, background)
@@ -151,7 +151,9 @@ async def _run(
 def _plain_port(health: ASGIApp, where: socket.socket) -> _Port:
     where.listen(_PLAIN_BACKLOG)
     # No connection is kept: who asks again and again comes again, and waits behind a probe.
-    return _Port(ClosingConnections(health), where, Crowd(_PLAIN_CONNECTIONS), _GOODBYE_SECONDS)
+    return _Port(
+        ClosingConnections(health), where, ConnectionLimiter(_PLAIN_CONNECTIONS), _GOODBYE_SECONDS
+    )
 
 
 async def _ended(task: asyncio.Task[None], drain: Drain) -> None:
@@ -173,13 +175,13 @@ class _Port:
         self,
         app: ASGIApp,
         where: socket.socket,
-        crowd: Crowd,
+        limiter: ConnectionLimiter,
         finish_seconds: float,
         tls: ServerTls | None = None,
         callers: Callers | None = None,
     ) -> None:
         self._where = where
-        self._crowd = crowd
+        self._crowd = limiter
         self._finish_seconds = finish_seconds
         self._callers = callers
         self._config = uvicorn.Config(
@@ -195,7 +197,7 @@ class _Port:
         )
         self._config.load()
         self._state = ServerState()
-        self._doorway = Doorway(where, crowd, self._protocol, tls.context if tls else None)
+        self._doorway = Acceptor(where, limiter, self._protocol, tls.context if tls else None)
         self._leaving = asyncio.Event()
 
     def leave(self) -> None:
@@ -203,7 +205,7 @@ class _Port:
         self._leaving.set()
 
     async def serve(self) -> None:
-        """Serve until told to leave, or cancelled. Raises what ends the doorway, which is a bug."""
+        """Serve until told to leave, or cancelled. Raises what ends the acceptor: a bug."""
         async with asyncio.TaskGroup() as group:
             background = [
                 group.create_task(self._doorway.run()),
@@ -233,14 +235,14 @@ class _Port:
         if not await _emptied(self._state.connections, _GOODBYE_SECONDS):
             self._crowd.end_all()
 
-    def _protocol(self, visit: Visit) -> BoundedProtocol:
+    def _protocol(self, client: Connection) -> BoundedProtocol:
         loop = asyncio.get_running_loop()
         return BoundedProtocol(
             self._config,
             self._state,
             loop,
-            crowd=self._crowd,
-            visit=visit,
+            limiter=self._crowd,
+            client=client,
             callers=self._callers,
         )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, get_args
 from prometheus_client import Counter, Gauge, Histogram
 
 from webhook import names
-from webhook.server.crowd import Reason
+from webhook.server.connection_limiter import Reason
 from webhook.server.notices import Outcome
 from webhook.server.policy_metrics import PolicyMetrics
 

@@ -30,7 +30,7 @@ class PolicyMetrics(Exposition):
         )
         self._rejections = Counter(
             names.METRIC_REJECTIONS,
-            "Pods refused for what the policy wishes.",
+            "Pods refused for what the policy sets.",
             ["policy"],
             registry=self.registry,
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from webhook.server.crowd import Stage
+from webhook.server.connection_limiter import Stage
 from webhook.server.gather import GatheringTransport
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from uvicorn.server import ServerState
 
     from webhook.server.callers import Callers
-    from webhook.server.crowd import Crowd, Visit
+    from webhook.server.connection_limiter import Connection, ConnectionLimiter
 
 _logger = logging.getLogger(__name__)
 
@@ -71,9 +71,9 @@ class _Pipelined(Exception):
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """uvicorn's HTTP protocol for one visit of a crowd.
+    """uvicorn's HTTP protocol for one client of a limiter.
 
-    Its times are deadlines that the crowd looks at now and then: a timer for each request would
+    Its times are deadlines that the limiter looks at now and then: a timer for each request would
     cost more than the rest of it.
     """
 
@@ -83,13 +83,13 @@ class BoundedProtocol(HttpToolsProtocol):
         server_state: ServerState,
         loop: asyncio.AbstractEventLoop,
         *,
-        crowd: Crowd,
-        visit: Visit,
+        limiter: ConnectionLimiter,
+        client: Connection,
         callers: Callers | None,
     ) -> None:
         super().__init__(config, server_state, {}, loop)
-        self._crowd = crowd
-        self._visit = visit
+        self._crowd = limiter
+        self._visit = client
         self._callers = callers
         # Bytes that have come since a request began, or since some of its body came; those that
         # came in one piece with it are counted, be they before it or after.
@@ -103,16 +103,16 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for a request; ask who the client is."""
-        visit = self._visit
-        below = visit.transport = visit.transport or transport
+        client = self._visit
+        below = client.transport = client.transport or transport
         # Else it says that it cannot write only with 64 KiB in its buffer.
         below.set_write_buffer_limits(high=0)
         self._gathering = GatheringTransport(
             transport, self.loop, below=below, report=self._note_unwritten
         )
-        visit.on_writable = self._gathering.writable
+        client.on_writable = self._gathering.writable
         super().connection_made(cast("asyncio.Transport", self._gathering))
-        self._crowd.advance(visit, Stage.NEW)
+        self._crowd.advance(client, Stage.NEW)
         self._wait_for_a_request()
         if self._callers:
             refusal = self._callers.refusal(transport.get_extra_info("peercert") or {})
@@ -120,14 +120,14 @@ class BoundedProtocol(HttpToolsProtocol):
                 self.app = cast("Any", _Refused(refusal))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Leave the crowd, with nothing that only a collection of garbage would find."""
+        """Leave the limiter, with nothing that only a collection of garbage would find."""
         self._crowd.gone(self._visit)
         self._visit.on_writable = lambda _writable: None
         self._gathering.drop()
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Note that the peer takes no more; over TLS, Visit.on_writable is told so instead."""
+        """Note that the peer takes no more; over TLS, Connection.on_writable is told so instead."""
         super().pause_writing()
         self._gathering.writable(False)
 
@@ -137,7 +137,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._gathering.writable(True)
 
     def timeout_keep_alive_handler(self) -> None:
-        """Do nothing: the crowd looks after idle connections."""
+        """Do nothing: the limiter looks after idle connections."""
 
     def data_received(self, data: bytes) -> None:
         """Parse what came, and refuse what is no request, or one without an end."""
@@ -162,10 +162,10 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._gathering.pending or not (self.cycle is None or self.cycle.response_complete):
             # The API server never does that, and each such request would be kept until its turn.
             raise _Pipelined
-        visit = self._visit
-        visit.since = self.loop.time()
-        visit.deadline = visit.since + HEAD_SECONDS
-        visit.reading = True
+        client = self._visit
+        client.since = self.loop.time()
+        client.deadline = client.since + HEAD_SECONDS
+        client.reading = True
         self._in_body = False
         self._surplus = 0
         super().on_message_begin()
@@ -220,12 +220,12 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _settle(self) -> None:
         """A request has come whole, or was answered: if both, wait for the next."""
-        visit = self._visit
-        busy = not (visit.reading or self.cycle.response_complete)
-        self._crowd.mark(visit, busy=busy)
+        client = self._visit
+        busy = not (client.reading or self.cycle.response_complete)
+        self._crowd.mark(client, busy=busy)
         if busy:
-            visit.deadline = math.inf
-        elif not visit.reading:
+            client.deadline = math.inf
+        elif not client.reading:
             self._wait_for_a_request()
 
     def _wait_for_a_request(self) -> None:
@@ -248,7 +248,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if cycle is None or cycle.response_complete or not cycle.response_started:
             self.transport.write(answer)
         self.transport.close()
-        # A peer that neither reads nor closes is closed by the crowd.
+        # A peer that neither reads nor closes is closed by the limiter.
         self._visit.deadline = self.loop.time() + HEAD_SECONDS
 
 

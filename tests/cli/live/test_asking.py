@@ -16,13 +16,13 @@ from tests.wording import Wording, mentions
 from webhook import names, validating
 from webhook.cli.decisions import decisions
 from webhook.cli.live import text
-from webhook.cli.live.anew import anew
 from webhook.cli.live.asking import ask
 from webhook.cli.live.finding import NoSuchObject
 from webhook.cli.live.focus import Focus
 from webhook.cli.live.judged import LivePod
 from webhook.cli.live.kinds import NoSuchKind
 from webhook.cli.live.question import Answers, LiveWorkload, Question
+from webhook.cli.live.recreated import recreated
 from webhook.cli.live.words import Named
 from webhook.errors import ClusterError
 
@@ -234,7 +234,7 @@ def test_a_pod_of_no_run_needs_no_cure(tmp_path: Path, wording: Wording) -> None
 def test_what_is_decided_on_anew_comes_at_that_time(tmp_path: Path) -> None:
     """Without a time no exception would hold."""
     answers = asked(tmp_path, "pod", "solo")
-    assert anew(answers, whole=False).now == answers.now
+    assert recreated(answers, whole=False).now == answers.now
 
 
 def test_a_workloads_pods_are_found_by_their_owner(tmp_path: Path) -> None:
@@ -261,7 +261,9 @@ def test_what_is_not_sent_to_the_webhook_is_not_told_to_be_placed(
     ((why,),) = [each.why for each in live.differences]
     mentions(why, "not sent to the webhook", "fairlead install --source")
     wording(why)
-    assert [each.decision.result for each in decisions(anew(answers, whole=False))] == ["not-sent"]
+    assert [each.decision.result for each in decisions(recreated(answers, whole=False))] == [
+        "not-sent"
+    ]
 
 
 def test_a_pod_that_has_lost_its_mark_says_so_and_not_that_policies_are_gone(

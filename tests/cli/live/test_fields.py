@@ -43,7 +43,7 @@ def test_a_field_is_within_itself_and_what_holds_it() -> None:
 
 def test_a_capacity_class_has_a_say_in_tolerations_and_node_affinity() -> None:
     """In those of its own taints."""
-    (wish,) = SPOT.policies[0].wishes
+    (setting,) = SPOT.policies[0].settings
     for path, says in (
         ("tolerations", True),
         ("tolerations[spot]", True),
@@ -52,4 +52,4 @@ def test_a_capacity_class_has_a_say_in_tolerations_and_node_affinity() -> None:
         ("nodeSelector", False),
     ):
         assert touched("capacity[spot]", path, SPOT) is says
-        assert says_of(wish, path) is says
+        assert says_of(setting, path) is says

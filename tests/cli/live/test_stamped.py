@@ -8,7 +8,7 @@ import pytest
 
 from webhook import names
 from webhook.cli.live.stamped import Stamp, read
-from webhook.installation.doctor import passed_by
+from webhook.installation.doctor import unplaced_pods
 from webhook.workloads.object import Object
 
 
@@ -41,7 +41,7 @@ def test_what_is_no_stamp_is_none_for_the_doctor_too(text: str) -> None:
     """It finds the pods that `explain` says have none."""
     written = pod(text)
     value = {**written.value, "metadata": {**written.metadata, "namespace": "n"}}
-    assert passed_by.read_pod(value).passed_by
+    assert unplaced_pods.read_pod(value).passed_by
 
 
 @pytest.mark.parametrize("text", ["", "no JSON", "[]", "3"])

@@ -17,8 +17,8 @@ from webhook import names
 from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli.live.focus import NoSuchPolicy
 from webhook.cli.policies import document, summary, text
-from webhook.cli.policies.gathered import Gathered
 from webhook.cli.policies.pods import pods_of
+from webhook.cli.policies.policies_in_force import PoliciesInForce
 from webhook.cli.policies.reading import gather
 from webhook.cli.where import CLUSTER, Where
 from webhook.errors import UnreadableInput
@@ -110,7 +110,7 @@ def gathered(
     arguments: Sequence[str] = ("--policies-from-cluster",),
     where: Sequence[Where] = (),
     sending: Json | None = None,
-) -> Gathered:
+) -> PoliciesInForce:
     """All that is read of an API server with these replicas."""
     known: dict[str, Sequence[Json]] = {
         f"{GROUP}/placementpolicies": policies,
@@ -148,7 +148,7 @@ def gathered(
         else:
             await answer.status(404, "NotFound", request.path)
 
-    async def run() -> Gathered:
+    async def run() -> PoliciesInForce:
         async with fake_api(handle) as api, client_of(api, folder) as client:
             return await gather(client, where, "", pods=True)
 

@@ -23,7 +23,7 @@ from tests.controller.certificates.memory import (
 )
 from webhook import names
 from webhook.controller.certificates.carry_out import carry_out
-from webhook.controller.certificates.observe import Seen
+from webhook.controller.certificates.observe import ObservedCertificates
 from webhook.controller.certificates.secrets import asks
 from webhook.errors import ClusterError
 
@@ -41,14 +41,16 @@ def kept(memory: Memory, path: str) -> dict[str, object]:
     return memory.put(path, metadata=metadata, type="Opaque", data={})
 
 
-def seen_in(memory: Memory, observed: Observed) -> Seen:
+def seen_in(memory: Memory, observed: Observed) -> ObservedCertificates:
     """As it was observed, with the objects of the memory."""
     places = tuple(
         (place, memory.objects[place.path])
         for place in INSTALLATION.places
         if place.path in memory.objects
     )
-    return Seen(observed, memory.objects.get(AUTHORITY), memory.objects.get(SERVING), places)
+    return ObservedCertificates(
+        observed, memory.objects.get(AUTHORITY), memory.objects.get(SERVING), places
+    )
 
 
 @pytest.mark.parametrize(
@@ -110,12 +112,12 @@ def test_only_configurations_that_need_it_are_written() -> None:
     for path in (CONFIGURATION, second.path):
         memory.put(path, webhooks=[entry("one"), entry("two")])
     both = tuple((place, memory.objects[place.path]) for place in installation.places)
-    seen = Seen(Observed(STEADY, LEAF), None, None, both)
+    seen = ObservedCertificates(Observed(STEADY, LEAF), None, None, both)
     asyncio.run(carry_out(Publish(STEADY.bundle, "why"), seen, installation, memory))
     assert memory.writes == [("patch", CONFIGURATION), ("patch", second.path)]
     # Wiped in one of them.
     memory.put(CONFIGURATION, webhooks=[entry("one")])
     both = tuple((place, memory.objects[place.path]) for place in installation.places)
-    seen = Seen(Observed(STEADY, LEAF), None, None, both)
+    seen = ObservedCertificates(Observed(STEADY, LEAF), None, None, both)
     asyncio.run(carry_out(Publish(STEADY.bundle, "why"), seen, installation, memory))
     assert memory.writes[2:] == [("patch", CONFIGURATION)]

@@ -25,7 +25,7 @@ from tests.controller.certificates.memory import (
 )
 from webhook import names
 from webhook.controller.certificates.endpoints import Address
-from webhook.controller.certificates.observe import Observer, Seen
+from webhook.controller.certificates.observe import ObservedCertificates, Observer
 from webhook.errors import ClusterError
 
 SIGNING = new_authority("fairlead", START)
@@ -38,7 +38,7 @@ async def port(address: Address) -> int | None:
     return address.port
 
 
-def look(memory: Memory) -> Seen:
+def look(memory: Memory) -> ObservedCertificates:
     return asyncio.run(Observer(memory.client, INSTALLATION, ask=port).observe())
 
 

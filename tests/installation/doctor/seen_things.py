@@ -9,8 +9,8 @@ from typing import Any
 from certs.authority import new_authority
 from certs.issue import Names, issue_server
 from webhook import validating
+from webhook.installation.doctor.cluster_state import ClusterState
 from webhook.installation.doctor.findings import Finding
-from webhook.installation.doctor.seen import Seen
 from webhook.installation.probe import Probe
 from webhook.interception import webhooks
 
@@ -56,7 +56,7 @@ def deployment(name: str, replicas: int, image: str = "fairlead:0.1.0", **status
     }
 
 
-def seen(**changes: Any) -> Seen:
+def seen(**changes: Any) -> ClusterState:
     """Nothing wrong but the changes."""
     good: Json = {
         "now": NOW,
@@ -76,7 +76,7 @@ def seen(**changes: Any) -> Seen:
         "policies": {},
         "probe": Probe("default", stamped=True),
     }
-    return Seen(**{**good, **changes})
+    return ClusterState(**{**good, **changes})
 
 
 def bundle(pem: bytes) -> str:

@@ -11,8 +11,8 @@ from tests.installation.doctor.seen_things import deployment, seen
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.installation.doctor.agents import agents
+from webhook.installation.doctor.cluster_state import Read
 from webhook.installation.doctor.diagnose import diagnose
-from webhook.installation.doctor.seen import Read
 from webhook.placement.nodes import CORDON, Node
 
 Json = dict[str, Any]

@@ -21,8 +21,8 @@ from tests.installation.doctor.seen_things import (
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.installation.doctor.certificates import certificates, trust
+from webhook.installation.doctor.cluster_state import Read
 from webhook.installation.doctor.findings import Finding
-from webhook.installation.doctor.seen import Read
 from webhook.interception import webhooks
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.installation.doctor.seen_things import NOW, configuration, seen, text_of
 from tests.wording import Wording, mentions
+from webhook.installation.doctor.cluster_state import ClusterState, Read
 from webhook.installation.doctor.diagnose import CHECKS, diagnose
-from webhook.installation.doctor.seen import Read, Seen
 
 
 def test_of_a_good_installation_nothing_is_wrong() -> None:
@@ -16,7 +16,7 @@ def test_of_a_good_installation_nothing_is_wrong() -> None:
 
 def test_every_error_and_every_warning_has_a_cure() -> None:
     """Of a cluster where nearly all is wrong."""
-    bad = Seen(now=NOW, version="0.1.0", server="v1.20.0", configuration=configuration())
+    bad = ClusterState(now=NOW, version="0.1.0", server="v1.20.0", configuration=configuration())
     findings = [finding for outcome in diagnose(bad) for finding in outcome.findings]
     assert len(findings) > 5
     assert all(finding.cure for finding in findings if finding.severity != "note")
@@ -24,7 +24,7 @@ def test_every_error_and_every_warning_has_a_cure() -> None:
 
 def test_an_empty_cluster_is_one_finding(wording: Wording) -> None:
     """Not one for each thing that is missing."""
-    (outcome,) = diagnose(Seen(now=NOW, version="0.1.0", server="v1.36.3"))
+    (outcome,) = diagnose(ClusterState(now=NOW, version="0.1.0", server="v1.36.3"))
     (finding,) = outcome.findings
     mentions(finding.what, "Fairlead", "not in this cluster")
     mentions(finding.cure, "fairlead install")
@@ -34,14 +34,14 @@ def test_an_empty_cluster_is_one_finding(wording: Wording) -> None:
 def test_a_cluster_of_which_nothing_may_be_read_is_not_called_empty() -> None:
     """Who has no rights is told that."""
     unread = {Read.POD_RULES: "forbidden"}
-    outcomes = diagnose(Seen(now=NOW, version="0.1.0", unread=unread))
+    outcomes = diagnose(ClusterState(now=NOW, version="0.1.0", unread=unread))
     assert len(outcomes) == len(CHECKS)
 
 
 def test_a_check_says_which_of_what_it_reads_was_not_read() -> None:
     """Other checks are as sure as ever, and all that is read is read for some check."""
     unread = {Read.PODS_OF_RUNS: "forbidden"}
-    outcomes = diagnose(Seen(now=NOW, version="0.1.0", unread=unread))
+    outcomes = diagnose(ClusterState(now=NOW, version="0.1.0", unread=unread))
     assert {each.name: each.unread for each in outcomes if each.unread} == {
         "unplaced pods": ("pods of runs",)
     }

@@ -18,6 +18,7 @@ from tests.installation.doctor.seen_things import (
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.guards import stamp
+from webhook.installation.doctor.cluster_state import Read
 from webhook.installation.doctor.findings import Finding
 from webhook.installation.doctor.interception import (
     guards,
@@ -25,7 +26,6 @@ from webhook.installation.doctor.interception import (
     marked_namespaces,
     selectors,
 )
-from webhook.installation.doctor.seen import Read
 from webhook.installation.kinds import GUARD, GUARD_BINDING
 from webhook.interception import DEFAULT_SOURCES, webhooks
 from webhook.sources import SOURCES

@@ -10,8 +10,8 @@ from tests.installation.doctor.seen_things import deployment, judging, seen, tex
 from tests.wording import Wording, mentions
 from webhook import names, validating
 from webhook.installation.doctor.certificates import trust
+from webhook.installation.doctor.cluster_state import ClusterState, Read
 from webhook.installation.doctor.judgement import judgement, left_behind
-from webhook.installation.doctor.seen import Read, Seen
 
 Json = dict[str, Any]
 CLASS = """
@@ -22,7 +22,7 @@ spec: {nodes: [{labels: {pool: spot}}]}
 """
 
 
-def from_cluster(**changes: Any) -> Seen:
+def from_cluster(**changes: Any) -> ClusterState:
     """A good installation whose policies are objects, but for the changes."""
     webhook = deployment(names.WEBHOOK, 3)
     (container,) = webhook["spec"]["template"]["spec"]["containers"]

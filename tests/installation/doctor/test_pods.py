@@ -8,10 +8,10 @@ import pytest
 
 from tests.installation.doctor.seen_things import configuration, deployment, seen, text_of
 from tests.wording import Wording, mentions
-from webhook.installation.doctor.passed_by import selects, written
+from webhook.installation.doctor.cluster_state import Unplaced
 from webhook.installation.doctor.pods import end_to_end, unplaced
 from webhook.installation.doctor.policies import policies
-from webhook.installation.doctor.seen import Unplaced
+from webhook.installation.doctor.unplaced_pods import selects, written
 from webhook.installation.probe import Probe
 from webhook.interception import webhooks
 from webhook.policy.load import load
@@ -118,9 +118,9 @@ def test_policies_of_the_cluster_are_judged_if_the_webhook_takes_those(wording: 
     document = {
         "apiVersion": "fairlead.dev/v1alpha1",
         "kind": "PlacementPolicy",
-        "metadata": {"name": "wish"},
+        "metadata": {"name": "setting"},
         "spec": spec,
     }
-    objects = {"placementpolicies/wish": json.dumps(document).encode()}
+    objects = {"placementpolicies/setting": json.dumps(document).encode()}
     (wrong,) = policies(seen(deployments=deployments, policies=objects))
-    mentions(wrong.what, "placementpolicies/wish", "spec.overrides.capacity[0].class", "'spot'")
+    mentions(wrong.what, "placementpolicies/setting", "spec.overrides.capacity[0].class", "'spot'")

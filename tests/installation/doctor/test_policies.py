@@ -7,10 +7,10 @@ import orjson
 from tests.installation.doctor.seen_things import configuration, seen
 from tests.policy.together.test_warnings import policy, pool
 from tests.wording import mentions
+from webhook.installation.doctor.cluster_state import Read
 from webhook.installation.doctor.diagnose import diagnose
 from webhook.installation.doctor.findings import Finding
 from webhook.installation.doctor.policies import policies
-from webhook.installation.doctor.seen import Read
 from webhook.interception import webhooks
 
 ZONES = (policy("one", requirements=pool("a")), policy("two", requirements=pool("b")))

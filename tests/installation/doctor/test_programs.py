@@ -12,6 +12,7 @@ from tests.installation.doctor.seen_things import (
     text_of,
 )
 from tests.wording import Wording, mentions
+from webhook.installation.doctor.cluster_state import Read
 from webhook.installation.doctor.diagnose import diagnose
 from webhook.installation.doctor.programs import (
     definition,
@@ -21,7 +22,6 @@ from webhook.installation.doctor.programs import (
     versions,
     watches,
 )
-from webhook.installation.doctor.seen import Read
 from webhook.interception import webhooks
 
 

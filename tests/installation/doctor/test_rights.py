@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.installation.doctor.seen_things import seen, text_of
 from tests.wording import Wording, mentions
+from webhook.installation.doctor.cluster_state import Asked, Read, Right
 from webhook.installation.doctor.rights import needed, permissions
-from webhook.installation.doctor.seen import Asked, Read, Right
 from webhook.installation.overlays import objects_of
 
 LISTING = Right("list", "", "pods")

@@ -10,7 +10,7 @@ import yaml
 
 from tests.crd.schemas import MOST_BYTES, carried, keys_of_lists, nodes, opaque, rules_of
 from webhook import names
-from webhook.placement.schema.placement import Defaults, Wishes
+from webhook.placement.schema.placement import Defaults, PlacementSettings
 from webhook.policy.crd import RESOURCES, custom_resource_definitions
 from webhook.policy.crd.rules import RULES
 from webhook.policy.model import KNOWN, CapacityClassSpec, PolicySpec, Shape
@@ -63,7 +63,7 @@ def test_every_field_of_the_models_is_there() -> None:
     assert fields_at(policy, ".spec") == PolicySpec.outer_names()
     assert set(fields_at(policy, ".spec.defaults")) == set(Defaults.outer_names())
     for part in ("overrides", "requirements"):
-        assert set(fields_at(policy, f".spec.{part}")) == set(Wishes.outer_names())
+        assert set(fields_at(policy, f".spec.{part}")) == set(PlacementSettings.outer_names())
     assert fields_at(policy, ".spec.exclude[]") == fields_at(policy, ".spec.match")
     assert fields_at(capacity_class, ".spec") == CapacityClassSpec.outer_names()
     assert fields_at(capacity_class, ".spec.nodes[]") == Shape.outer_names()

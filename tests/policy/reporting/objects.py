@@ -10,7 +10,7 @@ import orjson
 
 from webhook import names
 from webhook.policy.objects import Objects
-from webhook.policy.reporting.seen import MODELS, Seen
+from webhook.policy.reporting.observed_object import MODELS, ObservedObject
 from webhook.policy.set_judgement import SetJudgement
 from webhook.policy.status_model import ObjectStatus
 
@@ -33,7 +33,7 @@ def seen(
     uid: str = "",
     generation: int = 1,
     status: ObjectStatus | None = None,
-) -> Seen:
+) -> ObservedObject:
     """One object; without a uid it has one of its own name."""
     whole = {
         "apiVersion": names.API_VERSION,
@@ -42,26 +42,28 @@ def seen(
         "spec": spec,
     }
     known = status or MODELS[resource]()
-    return Seen(resource, name, uid or f"uid-{name}", generation, orjson.dumps(whole), known)
+    return ObservedObject(
+        resource, name, uid or f"uid-{name}", generation, orjson.dumps(whole), known
+    )
 
 
-def policy(name: str, spec: dict[str, Any] = POOL, **more: Any) -> Seen:
+def policy(name: str, spec: dict[str, Any] = POOL, **more: Any) -> ObservedObject:
     """A policy."""
     return seen(names.PLACEMENT_POLICIES, name, spec, **more)
 
 
-def capacity_class(name: str, spec: dict[str, Any] = SPOT, **more: Any) -> Seen:
+def capacity_class(name: str, spec: dict[str, Any] = SPOT, **more: Any) -> ObservedObject:
     """A capacity class."""
     return seen(names.CAPACITY_CLASSES, name, spec, **more)
 
 
-def exception(name: str, until: str, **more: Any) -> Seen:
+def exception(name: str, until: str, **more: Any) -> ObservedObject:
     """An exception from all policies, until then."""
     match = {"namespaces": ["lab"]}
     spec = {"policies": ["*"], "match": match, "until": until, "reason": "To look into it."}
     return seen(names.PLACEMENT_EXCEPTIONS, name, spec, **more)
 
 
-def by_place(*objects: Seen) -> dict[str, Seen]:
+def by_place(*objects: ObservedObject) -> dict[str, ObservedObject]:
     """The objects as a cluster holds them."""
     return {each.place: each for each in objects}

@@ -14,14 +14,14 @@ from tests.wording import Wording, mentions
 from webhook.policy.findings import Kind
 from webhook.policy.reporting.acceptance import Acceptance, judged, remembered
 from webhook.policy.reporting.counting import Ledger
+from webhook.policy.reporting.observed_object import ObservedObject
 from webhook.policy.reporting.satisfaction import satisfaction
-from webhook.policy.reporting.seen import Seen
 from webhook.policy.reporting.statuses import Knowledge, due
 
 NOW = "2026-03-01T12:00:00Z"
 
 
-def judge(*objects: Seen, before: Acceptance | None = None) -> Acceptance:
+def judge(*objects: ObservedObject, before: Acceptance | None = None) -> Acceptance:
     """What is said of these objects."""
     return judged(judged_objects, by_place(*objects), before or Acceptance())
 

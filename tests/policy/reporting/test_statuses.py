@@ -21,8 +21,8 @@ from tests.wording import Wording, mentions
 from webhook.crd.conditions import Said
 from webhook.policy.reporting.acceptance import Acceptance, judged, remembered
 from webhook.policy.reporting.counting import Count, Ledger, Report, counted, met
+from webhook.policy.reporting.observed_object import ObservedObject
 from webhook.policy.reporting.satisfaction import SATISFIABLE
-from webhook.policy.reporting.seen import Seen
 from webhook.policy.reporting.statuses import Due, Knowledge, due, summary
 from webhook.policy.status_model import PolicyStatus, Served
 
@@ -31,7 +31,9 @@ FOUND = Said(SATISFIABLE, "True", "NodesFound")
 MISSING = Said(SATISFIABLE, "False", "NoNode", "none of the 3 nodes")
 
 
-def known(*objects: Seen, said: Said = FOUND, served: str | None = "h", pods: int = 0) -> Knowledge:
+def known(
+    *objects: ObservedObject, said: Said = FOUND, served: str | None = "h", pods: int = 0
+) -> Knowledge:
     """All that is known of good objects; `pods` is what the one replica has counted of each."""
     ledger = counted(met(Ledger(), objects, NOW), {"a"}, {"a": Report("1", "h", {})})
     counts = {each.name: Count(pods, 0, LATER) for each in objects}
@@ -46,7 +48,9 @@ def known(*objects: Seen, said: Said = FOUND, served: str | None = "h", pods: in
     )
 
 
-def written(seen: Seen, knowledge: Knowledge, now: str = NOW) -> tuple[Seen, Due | None]:
+def written(
+    seen: ObservedObject, knowledge: Knowledge, now: str = NOW
+) -> tuple[ObservedObject, Due | None]:
     """The object with the status that is due, and that."""
     found = list(due([seen], knowledge, now))
     return (seen._replace(status=found[0].status), found[0]) if found else (seen, None)

@@ -124,7 +124,7 @@ def test_nodes_that_both_choose_and_neither_tolerates_are_none() -> None:
     ],
 )
 def test_nothing_is_told_of_policies_that_never_meet_or_give_way(others: list[Json]) -> None:
-    """Other pods, an exclude, a default that an override decides, and no wish for nodes."""
+    """Other pods, an exclude, a default that an override decides, and no setting for nodes."""
     assert found_in(NOTEBOOKS, *others) == []
 
 

@@ -15,8 +15,8 @@ from tests.policy.together.test_witness import arrival, excluded
 from tests.wording import Wording, mentions
 from webhook.admission.engine import decide
 from webhook.policy.together.overlapping import Overlap, overlapping
+from webhook.policy.together.policy_view import Policy
 from webhook.policy.together.required import required
-from webhook.policy.together.said import Policy
 from webhook.policy.together.warnings import of_policy
 
 Json = dict[str, Any]

@@ -21,7 +21,7 @@ from webhook.policy.load import judged
 from webhook.policy.objects import Objects
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.together.contradicting import Pairs
-from webhook.policy.together.said import Policy
+from webhook.policy.together.policy_view import Policy
 from webhook.policy.together.shadowed import Shadows
 from webhook.policy.together.warnings import Memory, of_policy, warnings
 
@@ -72,10 +72,10 @@ def without(policies: PolicySet, name: str, path: str, documents: list[Policy]) 
     (said,) = (each for each in ready.said if path_text(each.path) == path)
     at = next(at for at, each in enumerate(policies.policies) if each.name == name)
     before = policies.policies[at]
-    kept = tuple(wish for wish in before.wishes if wish != said.wish)
-    assert len(kept) == len(before.wishes) - 1
+    kept = tuple(setting for setting in before.settings if setting != said.setting)
+    assert len(kept) == len(before.settings) - 1
     changed = list(policies.policies)
-    changed[at] = replace(before, wishes=kept)
+    changed[at] = replace(before, settings=kept)
     policies.policies = tuple(changed)
     return policies
 
@@ -91,10 +91,10 @@ def outcome(decision: Decision) -> object:
 
 @thorough
 @given(policy_lists(most=4), st.lists(pods(), min_size=1, max_size=3), st.booleans())
-def test_a_wish_that_is_called_dead_never_reaches_a_pod(
+def test_a_setting_that_is_called_dead_never_reaches_a_pod(
     documents: list[Json], some: list[Json], kueue: bool
 ) -> None:
-    """Whatever else matches: without the wish every pod comes out the same."""
+    """Whatever else matches: without the setting every pod comes out the same."""
     ready = policies_of(documents)
     never = (Kind.NEVER_APPLIED, Kind.IMPOSSIBLE_SETTING)
     dead = [each for each in warnings(ready) if each.kind in never]
@@ -133,7 +133,7 @@ def test_what_is_told_of_a_chosen_policy_is_told_of_the_whole(documents: list[Js
     whole = {_stem(each) for each in warnings(ready)}
     one_by_one = {_stem(f) for each in ready for f in of_policy(ready, each.name)}
     assert whole <= one_by_one
-    # Of another policy's wish that is dead for a third one's sake, the first may say why it loses.
+    # Why another policy's setting is dead for a third one's sake, the first may tell.
     dead = {(file, path) for file, path, kind in whole if kind is Kind.NEVER_APPLIED}
     assert all((file, path) in dead for file, path, _ in one_by_one - whole)
 
@@ -190,7 +190,7 @@ def _stem(finding: Finding) -> tuple[str, str, Kind]:
         ),
     ],
 )  # fmt: skip
-def test_a_wish_that_no_pod_can_get_is_told_with_who_decides(
+def test_a_setting_that_no_pod_can_get_is_told_with_who_decides(
     documents: list[Json], line: tuple[str, str, str] | None, wording: Wording
 ) -> None:
     """By the policy's own stronger part, or by another policy for all of its pods."""
@@ -289,7 +289,7 @@ def test_policies_that_share_no_pod_or_agree_are_left_in_peace(one: Json, two: J
     assert told(policy("a", **first), policy("b", **second)) == []
 
 
-def test_of_a_wish_that_is_dead_no_more_is_told() -> None:
+def test_of_a_setting_that_is_dead_no_more_is_told() -> None:
     """Though the other policy has the same priority as well."""
     (line,) = told(policy("a", overrides=pool("a")), policy("b", overrides=pool("b")))
     assert "no pod gets it" in line

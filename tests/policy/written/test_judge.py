@@ -38,7 +38,7 @@ def policy(name: str, **spec: Any) -> Json:
     return stored(names.POLICY_KIND, name, **spec)
 
 
-def wish(of: str, name: str = "wish", mode: str = "Prefer") -> Json:
+def setting(of: str, name: str = "setting", mode: str = "Prefer") -> Json:
     """A policy that wants something of a class."""
     return policy(name, overrides={"capacity": [{"class": of, "mode": mode}]})
 
@@ -85,15 +85,19 @@ MARKS = policy("marks", overrides={"labels": {names.RUN: "mine"}})
 @pytest.mark.parametrize(
     ("there", "new", "facts"),
     [
-        ([SPOT], wish("spt"), ("'spt'", "(classes: spot)", "did you mean 'spot'?")),
-        ([], wish("spot"), ("(classes: none is defined)", "create the class")),
+        ([SPOT], setting("spt"), ("'spt'", "(classes: spot)", "did you mean 'spot'?")),
+        ([], setting("spot"), ("(classes: none is defined)", "create the class")),
         ([], ON_DEMAND, ("spec.complementOf: ", "capacity class 'spot'")),
         ([SPOT, ON_DEMAND], stored(names.CLASS_KIND, "x", complementOf="on-demand"), ("itself",)),
         ([], stored(names.CLASS_KIND, "all", nodes=EVERYTHING), ("every node",)),
         ([READS], WRITES, ("policy reads (spec.match.podSelector)",)),
         ([WRITES], READS, ("policy 'writes': spec.overrides.labels.team: ", "no policy")),
         ([], policy("p", spec={"x": 1}), ("spec: ", "at least one of defaults")),
-        ([SPOT, wish("spot")], stored(names.CLASS_KIND, "spot", nodes=EVERYTHING), ("every node",)),
+        (
+            [SPOT, setting("spot")],
+            stored(names.CLASS_KIND, "spot", nodes=EVERYTHING),
+            ("every node",),
+        ),
     ],
 )
 def test_what_only_the_whole_set_knows_is_refused(
@@ -107,13 +111,13 @@ def test_what_only_the_whole_set_knows_is_refused(
 
 def test_a_class_that_is_named_is_not_deleted(wording: Wording) -> None:
     """All who name it are told in one line, five by name."""
-    wishes = [wish("spot", f"w{at}") for at in range(6)]
-    (line,) = judge([SPOT, ON_DEMAND, *wishes], None, SPOT).refusals
+    settings = [setting("spot", f"w{at}") for at in range(6)]
+    (line,) = judge([SPOT, ON_DEMAND, *settings], None, SPOT).refusals
     first_five = ("class 'on-demand'", *(f"policy 'w{at}'" for at in range(4)))
     mentions(line, "class 'spot'", f"{', '.join(first_five)} and 2 more")
     mentions(line, "capacityclasses/on-demand: spec.complementOf", "change or delete")
     wording(line)
-    assert judge([SPOT, wish("spot"), shaped("other", a="b")], None, shaped("other", a="b")) == (
+    assert judge([SPOT, setting("spot"), shaped("other", a="b")], None, shaped("other", a="b")) == (
         Judgement()
     )
     assert judge([SPOT, ON_DEMAND], None, ON_DEMAND) == Judgement()
@@ -121,8 +125,8 @@ def test_a_class_that_is_named_is_not_deleted(wording: Wording) -> None:
 
 def test_no_more_errors_are_told_than_somebody_reads() -> None:
     """And their number."""
-    wishes = [{"class": f"c{at}", "mode": "Allow"} for at in range(30)]
-    refusals = judge([], policy("p", overrides={"capacity": wishes})).refusals
+    settings = [{"class": f"c{at}", "mode": "Allow"} for at in range(30)]
+    refusals = judge([], policy("p", overrides={"capacity": settings})).refusals
     assert len(refusals) == 21
     assert refusals[-1] == "and 10 more errors"
 
@@ -130,13 +134,13 @@ def test_no_more_errors_are_told_than_somebody_reads() -> None:
 @pytest.mark.parametrize(
     ("there", "new"),
     [
-        ([wish("gone")], policy("other", defaults={"schedulerName": "x"})),
-        ([wish("gone")], SPOT),
-        ([wish("gone")], shaped("gone", a="b")),
-        ([wish("gone", "a"), wish("gone", "b")], shaped("spot", a="b")),
+        ([setting("gone")], policy("other", defaults={"schedulerName": "x"})),
+        ([setting("gone")], SPOT),
+        ([setting("gone")], shaped("gone", a="b")),
+        ([setting("gone", "a"), setting("gone", "b")], shaped("spot", a="b")),
         ([READS, WRITES], policy("reads", defaults={"schedulerName": "y"})),
         ([READS, WRITES], policy("more", **{**READS["spec"], "priority": 5})),
-        ([stored(names.CLASS_KIND, "all", nodes=EVERYTHING)], wish("all")),
+        ([stored(names.CLASS_KIND, "all", nodes=EVERYTHING)], setting("all")),
     ],
 )
 def test_what_was_wrong_before_refuses_nobody(there: list[Json], new: Json) -> None:
@@ -146,10 +150,10 @@ def test_what_was_wrong_before_refuses_nobody(there: list[Json], new: Json) -> N
 
 def test_errors_may_be_mended_one_after_the_other() -> None:
     """Of two unknown classes one may go first, and the other may move up; a third may not come."""
-    wishes = [{"class": each, "mode": "Allow"} for each in ("one", "two")]
-    broken = policy("p", overrides={"capacity": wishes})
-    assert judge([broken], policy("p", overrides={"capacity": wishes[1:]})).refusals == ()
-    worse = [{"class": "three", "mode": "Allow"}, *wishes]
+    settings = [{"class": each, "mode": "Allow"} for each in ("one", "two")]
+    broken = policy("p", overrides={"capacity": settings})
+    assert judge([broken], policy("p", overrides={"capacity": settings[1:]})).refusals == ()
+    worse = [{"class": "three", "mode": "Allow"}, *settings]
     (line,) = judge([broken], policy("p", overrides={"capacity": worse})).refusals
     assert "'three'" in line
 
@@ -163,14 +167,14 @@ def test_who_reads_a_label_may_go_while_another_reads_it() -> None:
 @pytest.mark.parametrize("metadata", [{"labels": {"a": "b"}}, {"deletionTimestamp": "now"}])
 def test_what_says_nothing_new_is_not_judged(metadata: Json) -> None:
     """Whatever is wrong with it: labels, finalizers and a deletion are no change of the set."""
-    old = wish("gone")
+    old = setting("gone")
     new = {**old, "metadata": {**old["metadata"], **metadata}, "status": {"podsDecided": 3}}
     assert judge([old], new, old) == Judgement()
 
 
 def test_the_object_as_it_is_stored_counts_and_not_what_a_watch_knew() -> None:
     """An update is a change of what the API server has."""
-    (line,) = judge([wish("gone")], wish("gone"), wish("spot", mode="Allow")).refusals
+    (line,) = judge([setting("gone")], setting("gone"), setting("spot", mode="Allow")).refusals
     assert "'gone'" in line
 
 
@@ -283,16 +287,16 @@ def test_a_class_without_nodes_is_told_where_nodes_are_known(wording: Wording) -
     assert at_class.startswith("class 'spot': spec: ")
     mentions(at_class, "none of the 1 nodes", "class spot")
     wording(at_class)
-    constrained = wish("spot", mode="Constrain")
+    constrained = setting("spot", mode="Constrain")
     (found,) = judge([SPOT], constrained, nodes=nodes).warnings
-    assert found.startswith("policy 'wish': spec.overrides.capacity[0]: ")
+    assert found.startswith("policy 'setting': spec.overrides.capacity[0]: ")
     mentions(found, "class spot", "Constrain", "none of the 1 nodes")
     again = {**constrained, "spec": {**constrained["spec"], "priority": 7}}
     assert judge([SPOT, constrained], again, nodes=nodes).warnings == ()
     for quiet in (
         judge([], SPOT, nodes=()),
         judge([], SPOT),
-        judge([SPOT], wish("spot"), nodes=nodes),
+        judge([SPOT], setting("spot"), nodes=nodes),
         judge([], shaped("own", lifecycle="own"), nodes=nodes),
         judge([], {**SPOT, "spec": {**SPOT["spec"], "autoscaled": True}}, nodes=nodes),
         judge([SPOT], None, SPOT, nodes=nodes),
@@ -320,10 +324,10 @@ def test_an_exception_is_judged_with_the_time() -> None:
 def test_a_set_that_others_changed_between_two_writes_is_seen() -> None:
     """Though the judge remembers the last sets, and the very same is written again."""
     judging = Judge()
-    write = Write(place(wish("spot")), None, orjson.dumps(wish("spot")))
+    write = Write(place(setting("spot")), None, orjson.dumps(setting("spot")))
     ours, otherwise = ({"k": "a"}, {"k": "b"})
     other = policy("other", requirements={"nodeSelector": {"lifecycle": "on-demand"}})
-    constrained = wish("spot", mode="Constrain")
+    constrained = setting("spot", mode="Constrain")
     against = Write(place(constrained), None, orjson.dumps(constrained))
 
     assert not judging.judge(texts(SPOT), write).refusals
@@ -345,9 +349,9 @@ classes = st.builds(
     st.sampled_from((None, *CLASS_NAMES)),
     st.sampled_from([[{"labels": {"k": "v"}}], EVERYTHING]),
 )
-wishing = st.builds(wish, st.sampled_from(CLASS_NAMES), st.sampled_from(["p", "q"]))
+wanting = st.builds(setting, st.sampled_from(CLASS_NAMES), st.sampled_from(["p", "q"]))
 labelled = st.sampled_from([READS, WRITES, MARKS])
-written = st.one_of(classes, wishing, labelled)
+written = st.one_of(classes, wanting, labelled)
 
 
 def good(there: dict[str, bytes]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from tests.run.machine.things import GRACE, Json, Node, Pod, RunThing, Thing, stamp
-from webhook.run import seen
+from webhook.run import observation
 from webhook.run.model import Run
 from webhook.run.observed import NodeHealth, OwnedDeployment, OwnedPod
 
@@ -25,7 +25,7 @@ def run(thing: RunThing) -> Run:
 @lru_cache(maxsize=4096)
 def pod(thing: Pod) -> OwnedPod:
     """A pod of a Run."""
-    kept = seen.pod(_pod(thing))
+    kept = observation.pod(_pod(thing))
     assert kept is not None
     return kept
 
@@ -35,7 +35,7 @@ def deployment(thing: Thing) -> OwnedDeployment:
     """A Deployment of a Run."""
     available = {"availableReplicas": thing.available, "readyReplicas": thing.available}
     metadata = _metadata(thing.name, thing.uid, thing.name, thing.run_uid)
-    kept = seen.deployment(
+    kept = observation.deployment(
         {
             "metadata": {**metadata, "generation": thing.generation},
             "spec": {"replicas": thing.replicas},

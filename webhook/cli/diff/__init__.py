@@ -14,7 +14,7 @@ from webhook.cli.output_option import output_option
 from webhook.cli.where import WhereType
 
 if TYPE_CHECKING:
-    from webhook.cli.diff.gathered import Gathered
+    from webhook.cli.diff.comparison_input import ComparisonInput
     from webhook.cli.diff.question import Question
     from webhook.cli.diff.words import Outcome
     from webhook.cli.where import Where
@@ -171,9 +171,9 @@ def _answer(question: Question) -> Outcome:
     )
 
 
-def _notes(gathered: Gathered) -> list[str]:
+def _notes(gathered: ComparisonInput) -> list[str]:
     """What is not known, or left out."""
-    from webhook.cli.diff.gathered import Template
+    from webhook.cli.diff.comparison_input import Template
     from webhook.cli.unknown_labels import unknown_labels
 
     used = [

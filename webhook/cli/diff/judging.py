@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from webhook.admission.arrival import Arrival, Cluster
 from webhook.cli.decisions import MAX_REPLICAS, misshapen
-from webhook.cli.diff.gathered import Template
+from webhook.cli.diff.comparison_input import Template
 from webhook.cli.live.unstamped import unsent
 from webhook.cli.offline import labels_of
 from webhook.cli.run.previewed import pod_of
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from webhook.cli.diff.gathered import Gathered, Planned
+    from webhook.cli.diff.comparison_input import ComparisonInput, Planned
     from webhook.comparison.report import Report
     from webhook.placement.shapes import JsonObject
 
 
-def compared(gathered: Gathered, now: datetime) -> Report:
+def compared(gathered: ComparisonInput, now: datetime) -> Report:
     """What becomes of all pods otherwise, if they came `now`.
 
     Of replicas that are made alike those after the thousandth are taken to be like the last
@@ -48,7 +48,7 @@ def compared(gathered: Gathered, now: datetime) -> Report:
 
 
 class _Judge:
-    def __init__(self, gathered: Gathered, now: datetime) -> None:
+    def __init__(self, gathered: ComparisonInput, now: datetime) -> None:
         self._now = now
         facts = gathered.facts
         cluster = Cluster(facts.default_priority_class, node=by_name(facts.nodes))

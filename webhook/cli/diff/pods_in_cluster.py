@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
 from webhook.cli.cluster_surroundings import read_default_class, read_labels
-from webhook.cli.diff.gathered import Facts, Planned, Pods, Template
+from webhook.cli.diff.comparison_input import Facts, Planned, Pods, Template
 from webhook.cli.diff.runs import plan_of
 from webhook.cli.live.unstamped import read_configuration
 from webhook.cli.offline import labels_of

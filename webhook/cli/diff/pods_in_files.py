@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.cli.cluster_file import read_cluster_file
-from webhook.cli.diff.gathered import Facts, Planned, Pods, Template
+from webhook.cli.diff.comparison_input import Facts, Planned, Pods, Template
 from webhook.cli.diff.runs import plan_of
 from webhook.cli.objects import counted
 from webhook.cli.offline import default_priority_class, merged, namespaces_among, read_nodes

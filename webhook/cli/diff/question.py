@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from webhook.cli.cluster_options import client_of
 from webhook.cli.diff import pods_in_files
-from webhook.cli.diff.gathered import Facts, Gathered
+from webhook.cli.diff.comparison_input import ComparisonInput, Facts
 from webhook.cli.diff.sets import read_set
 from webhook.cli.objects import read_objects
 from webhook.cli.where import CLUSTER
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from webhook.cli.diff.gathered import Pods
+    from webhook.cli.diff.comparison_input import Pods
     from webhook.cli.diff.sets import Source
     from webhook.cli.where import Where
     from webhook.policy.policy_set import PolicySet
@@ -45,7 +45,7 @@ class Question:
         return named or not self.pods
 
 
-def gather(question: Question) -> Gathered:
+def gather(question: Question) -> ComparisonInput:
     """Read everything.
 
     Where a cluster is asked at all, it also tells what the files do not: labels of namespaces, the
@@ -55,10 +55,10 @@ def gather(question: Question) -> Gathered:
         return asyncio.run(_with_cluster(question))
     old, new = _sets(question, None)
     facts, pods = _of_files(question, Facts())
-    return Gathered(old, new, facts, pods)
+    return ComparisonInput(old, new, facts, pods)
 
 
-async def _with_cluster(question: Question) -> Gathered:
+async def _with_cluster(question: Question) -> ComparisonInput:
     from webhook.cli.diff import pods_in_cluster
 
     async with client_of(question.kubeconfig, question.context) as client:
@@ -82,7 +82,7 @@ async def _with_cluster(question: Question) -> Gathered:
         else:
             facts = _facts(question, [], told)
             pods = await pods_in_cluster.read_pods(client, namespace, facts.namespaces)
-    return Gathered(old, new, facts, replace(pods, notes=[*notes, *pods.notes]))
+    return ComparisonInput(old, new, facts, replace(pods, notes=[*notes, *pods.notes]))
 
 
 def _excepted(

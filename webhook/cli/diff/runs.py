@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.controller.readings import typed
+from webhook.controller.run_cache import typed
 from webhook.run.nulls import without_nulls
 from webhook.run.plan import plan
 

@@ -40,7 +40,7 @@ def placed_of(
             policy.name,
             models[policy.name].spec.match or Match(),
             models[policy.name].spec.exclude,
-            policy.wishes,
+            policy.settings,
         )
         for policy in policies.policies
         if policy.enforced

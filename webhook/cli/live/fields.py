@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Final
 from webhook.comparison.gaps import REQUIRED
 from webhook.placement.fields import BY_NAME, FIELDS, Shape
 from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES
-from webhook.placement.schema.placement import Wishes
+from webhook.placement.schema.placement import PlacementSettings
 from webhook.placement.schema.security import PodSecurityContext
-from webhook.placement.wishes import CapacityWish
+from webhook.placement.settings import CapacitySetting
 from webhook.strict import guess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from webhook.placement.capacity import CapacityClass
-    from webhook.placement.wishes import Wish
+    from webhook.placement.settings import PlacementSetting
     from webhook.policy.policy_set import PolicySet
 
 _KEYED: Final = frozenset(field.name for field in FIELDS if field.keyed_by)
@@ -41,7 +41,7 @@ def field_path(said: str) -> str:
 def unknown_field(path: str) -> str:
     """Why no policy can have a say in what is at the path, with the cure; empty if one can."""
     word, key = re.split(r"[.\[]", path, maxsplit=1)[0], path.partition("[")[2].removesuffix("]")
-    known = Wishes.outer_names()
+    known = PlacementSettings.outer_names()
     if word not in known:
         return f"no policy can set it{guess(word, known) or _listed(known)}"
     if path == word:
@@ -83,13 +83,13 @@ def touched(field: str, path: str, policies: PolicySet) -> bool:
     return known is not None and any(is_within(each, path) for each in _of_class(known))
 
 
-def says_of(wish: Wish, path: str) -> bool:
-    """Whether a policy's wish has a say in what is at the path."""
-    if is_within(wish.field, path):
+def says_of(setting: PlacementSetting, path: str) -> bool:
+    """Whether a policy's setting has a say in what is at the path."""
+    if is_within(setting.field, path):
         return True
-    if not isinstance(wish, CapacityWish) or wish.mode.does_nothing:
+    if not isinstance(setting, CapacitySetting) or setting.mode.does_nothing:
         return False
-    return any(is_within(each, path) for each in _of_class(wish.capacity))
+    return any(is_within(each, path) for each in _of_class(setting.capacity))
 
 
 def _of_class(capacity: CapacityClass) -> Iterator[str]:

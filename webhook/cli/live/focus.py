@@ -79,8 +79,13 @@ class Focus(NamedTuple):
         """Whether it is the policy that is looked at, or has a say in the field that is."""
         if self.policy:
             return policy == self.policy
-        wishes = [wish for each in policies.policies if each.name == policy for wish in each.wishes]
-        return any(says_of(wish, self.field) for wish in wishes)
+        settings = [
+            setting
+            for each in policies.policies
+            if each.name == policy
+            for setting in each.settings
+        ]
+        return any(says_of(setting, self.field) for setting in settings)
 
     def _policy(self, policy: str) -> bool:
         return self.policy in ("", policy)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
 from webhook.errors import ClusterError
-from webhook.installation.doctor.passed_by import selects
+from webhook.installation.doctor.unplaced_pods import selects
 from webhook.installation.kinds import CONFIGURATION, key_of
 from webhook.interception import EXCLUDED_NAMESPACES
 

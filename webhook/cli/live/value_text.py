@@ -9,12 +9,17 @@ from webhook.cli.run.placement_text import toleration_text
 from webhook.cli.yaml_out import yaml_line
 from webhook.comparison.gaps import REQUIRED
 from webhook.placement.nodes import written
+from webhook.placement.settings import (
+    ListSetting,
+    RequiredSetting,
+    SpreadSetting,
+    TolerationSetting,
+)
 from webhook.placement.trace import apart
-from webhook.placement.wishes import ListWish, RequiredWish, SpreadWish, TolerationWish
 
 if TYPE_CHECKING:
+    from webhook.placement.settings import PlacementSetting
     from webhook.placement.shapes import Term
-    from webhook.placement.wishes import Wish
 
 _MOST: Final = 200
 
@@ -25,17 +30,17 @@ def field_text(field: str, value: Any) -> str:
     return _named(field, value, text if len(text) <= _MOST else f"{text[:_MOST]}…")
 
 
-def wish_text(wish: Wish) -> str:
-    """What a wish for more than one value asks for; empty for one whose reason has its value."""
-    match wish:
-        case TolerationWish():
-            return toleration_text(dict(wish.toleration))
-        case RequiredWish():
-            return _whole(REQUIRED, wish.terms)
-        case ListWish():
-            return yaml_line(_by_key([*wish.entries]))
-        case SpreadWish():
-            return yaml_line(_by_key(wish.constraint))
+def setting_text(setting: PlacementSetting) -> str:
+    """What a setting for more than one value asks for; empty for one whose reason has its value."""
+    match setting:
+        case TolerationSetting():
+            return toleration_text(dict(setting.toleration))
+        case RequiredSetting():
+            return _whole(REQUIRED, setting.terms)
+        case ListSetting():
+            return yaml_line(_by_key([*setting.entries]))
+        case SpreadSetting():
+            return yaml_line(_by_key(setting.constraint))
     return ""
 
 

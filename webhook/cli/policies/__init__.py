@@ -16,7 +16,7 @@ from webhook.cli.where import WhereType
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from webhook.cli.policies.gathered import Gathered
+    from webhook.cli.policies.policies_in_force import PoliciesInForce
     from webhook.cli.where import Where
 
 
@@ -118,14 +118,14 @@ async def _gathered(
     *,
     pods: bool,
     served: bool,
-) -> Gathered:
+) -> PoliciesInForce:
     from webhook.cli.policies.reading import gather
 
     async with client_of(kubeconfig, context) as client:
         return await gather(client, where, namespace, pods=pods, served=served)
 
 
-def _tell(gathered: Gathered, name: str, output: str, *, never: bool, replicas: bool) -> int:
+def _tell(gathered: PoliciesInForce, name: str, output: str, *, never: bool, replicas: bool) -> int:
     """Print what is asked; the exit code."""
     from webhook.cli.policies import document, summary, text
     from webhook.cli.policies.pods import pods_of

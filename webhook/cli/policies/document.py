@@ -9,11 +9,11 @@ from webhook.cli.policies import summary
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from webhook.cli.policies.gathered import Gathered, LivePod, Row
     from webhook.cli.policies.pods import PodsOf
+    from webhook.cli.policies.policies_in_force import LivePod, PoliciesInForce, Row
 
 
-def document(gathered: Gathered, rows: Iterable[Row]) -> dict[str, Any]:
+def document(gathered: PoliciesInForce, rows: Iterable[Row]) -> dict[str, Any]:
     """Policies, and what replicas serve."""
     found = list(rows)
     return {
@@ -23,7 +23,7 @@ def document(gathered: Gathered, rows: Iterable[Row]) -> dict[str, Any]:
     }
 
 
-def served(gathered: Gathered) -> dict[str, Any]:
+def served(gathered: PoliciesInForce) -> dict[str, Any]:
     """What replicas serve."""
     skew = summary.skew(gathered)
     return {

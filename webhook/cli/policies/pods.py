@@ -11,7 +11,7 @@ from webhook.cli.policies.words import EVERYWHERE, where
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.cli.policies.gathered import Gathered, LivePod, Template
+    from webhook.cli.policies.policies_in_force import LivePod, PoliciesInForce, Template
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class PodsOf:
     audited: bool
 
 
-def pods_of(gathered: Gathered, name: str) -> PodsOf:
+def pods_of(gathered: PoliciesInForce, name: str) -> PodsOf:
     """What the policy of that name has to do with. Raises NoSuchPolicy."""
     stamped = [pod for pod in gathered.pods if name in pod.stamped]
     if name not in gathered.models and not stamped:
@@ -51,7 +51,7 @@ def pods_of(gathered: Gathered, name: str) -> PodsOf:
     )
 
 
-def _gone(gathered: Gathered, pod: LivePod, name: str) -> str:
+def _gone(gathered: PoliciesInForce, pod: LivePod, name: str) -> str:
     if name not in gathered.models:
         return "no policy of that name is in force any more"
     return pod.failed.get(name) or "the pod belongs to no run any more"

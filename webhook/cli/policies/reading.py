@@ -12,19 +12,19 @@ from webhook.admission.engine import subject_of
 from webhook.admission.excepted import taking_part
 from webhook.cli.cluster_surroundings import read_labels
 from webhook.cli.decisions import MAX_REPLICAS
-from webhook.cli.diff.gathered import Template as Maker
+from webhook.cli.diff.comparison_input import Template as Maker
 from webhook.cli.diff.pods_in_cluster import kept, read_pods
 from webhook.cli.live import stamped
 from webhook.cli.live.served import NotServed, not_served
 from webhook.cli.live.unstamped import read_configuration, unsent
 from webhook.cli.offline import labels_of, policy_files
 from webhook.cli.policies import replicas
-from webhook.cli.policies.gathered import Gathered, LivePod, Template
+from webhook.cli.policies.policies_in_force import LivePod, PoliciesInForce, Template
 from webhook.cli.run.previewed import pod_of
 from webhook.cli.where import paths_of
 from webhook.errors import ClusterError, InvalidDocuments, InvalidPod
 from webhook.identity import identify
-from webhook.installation.doctor.seen import takes_policies_from_cluster
+from webhook.installation.doctor.cluster_state import takes_policies_from_cluster
 from webhook.placement import pod as pods
 from webhook.policy import source
 from webhook.policy.load import compiled
@@ -35,8 +35,8 @@ from webhook.workloads.object import answered
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from webhook.cli.diff.gathered import Planned
-    from webhook.cli.policies.gathered import Count
+    from webhook.cli.diff.comparison_input import Planned
+    from webhook.cli.policies.policies_in_force import Count
     from webhook.cli.where import Where
     from webhook.kube.client import Client
     from webhook.placement.shapes import JsonObject
@@ -61,7 +61,7 @@ class _Set(NamedTuple):
 
 async def gather(
     client: Client, where: Sequence[Where], namespace: str, *, pods: bool, served: bool = True
-) -> Gathered:
+) -> PoliciesInForce:
     """All that is known; `pods`: of live pods and templates too, in a namespace or in all.
 
     `served`: also what the webhook's replicas serve and have counted. Raises ClusterError,
@@ -89,7 +89,7 @@ async def gather(
     if pods and read.policies is not None:
         live, templates, left_out = await _touched(client, namespace, read.policies)
         notes += left_out
-    return Gathered(
+    return PoliciesInForce(
         ", ".join(map(str, paths)) or "the cluster",
         read.policies,
         read.wrong,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from webhook.cli.policies.gathered import Count, Served
+from webhook.cli.policies.policies_in_force import Count, Served
 from webhook.controller.policies.reading import report_of
 from webhook.errors import ClusterError
 from webhook.kube.replicas import read_by_replica

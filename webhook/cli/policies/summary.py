@@ -6,13 +6,13 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.admission.stamp import HASH_LENGTH
-from webhook.cli.policies.gathered import Row
+from webhook.cli.policies.policies_in_force import Row
 from webhook.cli.policies.words import for_whom, where
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.cli.policies.gathered import Gathered
+    from webhook.cli.policies.policies_in_force import PoliciesInForce
 
 
 class Skew(NamedTuple):
@@ -31,7 +31,7 @@ class Skew(NamedTuple):
         return bool(self.hashes) and set(self.hashes) == wanted
 
 
-def rows(gathered: Gathered) -> list[Row]:
+def rows(gathered: PoliciesInForce) -> list[Row]:
     """A row for each policy, in their order."""
     touched = Counter(name for pod in gathered.pods for name in pod.stamped)
     matching = Counter(name for pod in gathered.pods for name in pod.matching)
@@ -59,7 +59,7 @@ def since(found: Sequence[Row]) -> str:
     return max(times, default="") if all(times) else ""
 
 
-def skew(gathered: Gathered) -> Skew | None:
+def skew(gathered: PoliciesInForce) -> Skew | None:
     """Whether replicas serve one set; None if nobody can say."""
     if gathered.served is None:
         return None

@@ -14,8 +14,8 @@ from webhook.cli.policies import summary
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from webhook.cli.policies.gathered import Gathered, Row
     from webhook.cli.policies.pods import PodsOf
+    from webhook.cli.policies.policies_in_force import PoliciesInForce, Row
 
 # Live pods are those that are there now; decided ones were counted as they came.
 _HEAD: Final = [
@@ -23,7 +23,7 @@ _HEAD: Final = [
 ]
 
 
-def listed(gathered: Gathered) -> Iterator[str]:
+def listed(gathered: PoliciesInForce) -> Iterator[str]:
     """All policies, in their order."""
     found = summary.rows(gathered)
     yield f"{_set(gathered)}; {_served(gathered)}"
@@ -38,7 +38,7 @@ def listed(gathered: Gathered) -> Iterator[str]:
             yield click.style(f"{row.name} is not accepted", fg="red") + f": {row.accepted}"
 
 
-def never(gathered: Gathered) -> Iterator[str]:
+def never(gathered: PoliciesInForce) -> Iterator[str]:
     """The policies that nothing ever matched."""
     every = summary.rows(gathered)
     found = [row for row in every if row.never]
@@ -81,7 +81,7 @@ def pods(found: PodsOf) -> Iterator[str]:
         yield "under Audit, all or part of it: there it changes nothing, and fairlead audit sums up"
 
 
-def replicas(gathered: Gathered) -> Iterator[str]:
+def replicas(gathered: PoliciesInForce) -> Iterator[str]:
     """Which set each replica serves, and whether that is one."""
     found = summary.skew(gathered)
     if found is None or gathered.served is None:
@@ -105,7 +105,7 @@ def replicas(gathered: Gathered) -> Iterator[str]:
     yield click.style(text, fg="red") + "; a write takes a moment: ask again, then fairlead doctor"
 
 
-def wrong(gathered: Gathered) -> Iterator[str]:
+def wrong(gathered: PoliciesInForce) -> Iterator[str]:
     """Why there is no set."""
     yield click.style(f"{gathered.source}: the policies are no set", fg="red") + (
         "; the webhook goes on with the last good one:"
@@ -132,7 +132,7 @@ def _table(found: Sequence[Row]) -> Iterator[str]:
     yield from table(rows, 0)
 
 
-def _set(gathered: Gathered) -> str:
+def _set(gathered: PoliciesInForce) -> str:
     policies = gathered.policies
     if policies is None:
         return f"{gathered.source}: no set"
@@ -143,7 +143,7 @@ def _set(gathered: Gathered) -> str:
     )
 
 
-def _served(gathered: Gathered) -> str:
+def _served(gathered: PoliciesInForce) -> str:
     found = summary.skew(gathered)
     if found is None:
         return "what the replicas serve is not known"
@@ -156,7 +156,7 @@ def _served(gathered: Gathered) -> str:
     return click.style(told, fg="red")
 
 
-def _hash(gathered: Gathered) -> str:
+def _hash(gathered: PoliciesInForce) -> str:
     return gathered.policies.hash[:HASH_LENGTH] if gathered.policies else "none"
 
 

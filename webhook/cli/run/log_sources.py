@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook import names
 from webhook.errors import FairleadError
-from webhook.run import intervals, seen
+from webhook.run import intervals, observation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -60,7 +60,7 @@ def check(run: Mapping[str, Any], status: RunStatus, wanted: Wanted) -> None:
 
 def sources(name: str, pods: Sequence[Mapping[str, Any]], wanted: Wanted) -> list[Source]:
     """The logs that are wanted, by role and index; of a Deployment's pods, by name."""
-    found = [(pod, raw) for raw in pods if (pod := seen.pod(raw))]
+    found = [(pod, raw) for raw in pods if (pod := observation.pod(raw))]
     found.sort(key=lambda pair: (pair[0].role, pair[0].index, pair[0].name))
     return [
         Source(

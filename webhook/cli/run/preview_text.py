@@ -101,7 +101,7 @@ def _rows(group: Group, nodes: Sequence[Node] | None) -> Iterator[list[str]]:
     if group.decision and not group.allowed:
         yield ["because", group.decision.reason.removeprefix("fairlead: ")]
     pod = group.patched(group.pod)
-    main = group.mould.main
+    main = group.template_cache.main
     yield ["container", f"{main['name']}, {main.get('image')}"]
     if main.get("resources"):
         yield ["resources", yaml_line(main["resources"])]
@@ -124,7 +124,7 @@ def _told(group: Group) -> list[list[str]]:
     first, last = (group.told(index) for index in (group.indexes[0], group.indexes[-1]))
     rows = []
     for name, value in first.env.items():
-        if name in group.mould.own:
+        if name in group.template_cache.own:
             rows.append([name, "the container's own is kept"])
             continue
         rows.append([name, _short(value)])
@@ -134,7 +134,7 @@ def _told(group: Group) -> list[list[str]]:
             if shown == _short(value):
                 rows[-1][1], shown = apart(value, other, _VALUE)
             rows.append(["", f"{shown} (of {group.role} {group.indexes[-1]})"])
-    main = group.mould.main
+    main = group.template_cache.main
     if first.command and not (main.get("command") or main.get("args")):
         rows.append(["command", " ".join(first.command)])
     return rows

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from webhook.admission.decision import Decision
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
-    from webhook.run.mould import Mould
     from webhook.run.plan import Plan
+    from webhook.run.pod_template_cache import PodTemplateCache
     from webhook.run.rendezvous.framework import ReplicaEnv
 
 
@@ -54,7 +54,7 @@ class Group:
 
     plan: Plan
     role: str
-    mould: Mould
+    template_cache: PodTemplateCache
     pod: JsonObject
     decision: Decision | None
     indexes: list[int] = field(default_factory=list)
@@ -111,12 +111,12 @@ def groups(plan: Plan, judge: Judge | None) -> list[Group]:
 
 def _group(own: list[Group], plan: Plan, role: str, index: int, judge: Judge | None) -> Group:
     """The group of a replica, which is among `own` afterwards."""
-    mould, pod = plan.mould(role, index), pod_of(plan, role, index)
+    template_cache, pod = plan.template_cache(role, index), pod_of(plan, role, index)
     decision = judge.decision(pod) if judge else None
     for each in own:
-        if each.mould is mould and _alike(each.decision, decision):
+        if each.template_cache is template_cache and _alike(each.decision, decision):
             return each
-    group = Group(plan, role, mould, pod, decision)
+    group = Group(plan, role, template_cache, pod, decision)
     own.append(group)
     return group
 

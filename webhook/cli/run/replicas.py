@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cli.run.node_words import NodeWords
-from webhook.run import intervals, seen
+from webhook.run import intervals, observation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -58,7 +58,9 @@ def replicas(
     nodes: Mapping[str, NodeWords],
 ) -> list[Replica]:
     """Every replica of the run by role, in the status's order, and by index; then other pods."""
-    pods = {(pod.role, pod.index, pod.name): pod for raw in raw_pods if (pod := seen.pod(raw))}
+    pods = {
+        (pod.role, pod.index, pod.name): pod for raw in raw_pods if (pod := observation.pod(raw))
+    }
     restarts = {raw["metadata"]["name"]: _restarts(raw) for raw in raw_pods}
     found = []
     for role, counts in status.replicas.items():

@@ -13,7 +13,7 @@ from webhook.controller.certificates.published import application, bundles
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.controller.certificates.observe import Seen
+    from webhook.controller.certificates.observe import ObservedCertificates
     from webhook.controller.certificates.places import Installation
     from webhook.kube.client import PatchType
 
@@ -42,7 +42,7 @@ class Writes(Protocol):
 
 async def carry_out(
     step: KeepAuthority | KeepServing | Publish,
-    seen: Seen,
+    seen: ObservedCertificates,
     installation: Installation,
     writes: Writes,
 ) -> None:

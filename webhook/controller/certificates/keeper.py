@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from certs.rotation import Observed, Terms
     from webhook.controller.certificates.carry_out import Writes
     from webhook.controller.certificates.metrics import CertificateMetrics
-    from webhook.controller.certificates.observe import Observer, Seen
+    from webhook.controller.certificates.observe import ObservedCertificates, Observer
     from webhook.controller.certificates.places import Installation
 
 _logger = logging.getLogger(__name__)
@@ -244,7 +244,7 @@ class Keeper:
         self._conflicts.reset()
         return rest
 
-    def _timed(self, seen: Seen) -> Seen:
+    def _timed(self, seen: ObservedCertificates) -> ObservedCertificates:
         """What was seen, with how long it has been so: a time in it is by any leader's clock."""
         versions = tuple(
             (each or {}).get("metadata", {}).get("resourceVersion")
@@ -256,7 +256,7 @@ class Keeper:
         unchanged = timedelta(seconds=now - self._unchanged[1])
         return replace(seen, observed=replace(seen.observed, unchanged=unchanged))
 
-    async def _act(self, seen: Seen) -> Rest:
+    async def _act(self, seen: ObservedCertificates) -> Rest:
         now = self._clock()
         due = step(seen.observed, now, self._terms)
         in_phase = phase(seen.observed.authority)

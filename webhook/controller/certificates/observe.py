@@ -32,7 +32,7 @@ AT_ONCE: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ObservedCertificates:
     """What was observed, and the objects as they were read, for their versions."""
 
     observed: Observed
@@ -55,7 +55,7 @@ class Observer:
         self._installation = installation
         self._ask = ask or partial(serial_number, server_name=installation.server_name)
 
-    async def observe(self) -> Seen:
+    async def observe(self) -> ObservedCertificates:
         """Read everything once. Raises ClusterError.
 
         The authority is read last (see certs.rotation.Observed): what is published or issued by it
@@ -84,7 +84,7 @@ class Observer:
             renew_authority=asks(authority),
             renew_leaf=asks(serving),
         )
-        return Seen(observed, authority, serving, configurations)
+        return ObservedCertificates(observed, authority, serving, configurations)
 
     async def _configurations(self) -> tuple[tuple[Place, Mapping[str, Any]], ...]:
         found = [(place, await self._get(place.path)) for place in self._installation.places]

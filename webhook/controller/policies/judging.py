@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from webhook.crd.conditions import Said
     from webhook.kube.cache import Change
     from webhook.placement.nodes import Node
-    from webhook.policy.reporting.seen import Version
+    from webhook.policy.reporting.observed_object import Version
     from webhook.policy.set_judgement import SetJudgement
 
 # Seconds: of a `kubectl apply` of fifty objects, one comes every ten or twenty milliseconds.

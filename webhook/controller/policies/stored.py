@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import ValidationError
 
 from webhook.kube.policy_objects import GROUP, PolicyObjects, text_of
-from webhook.policy.reporting.seen import MODELS, Seen
+from webhook.policy.reporting.observed_object import MODELS, ObservedObject
 
 if TYPE_CHECKING:
     from webhook.kube.client import Client
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Stored(NamedTuple):
     """One object, and the version that it was read at."""
 
-    seen: Seen
+    seen: ObservedObject
     version: str
 
     @property
@@ -29,7 +29,7 @@ class Stored(NamedTuple):
 def stored(resource: str, raw: dict[str, Any]) -> Stored:
     """Remember a raw object, as an answer, a list or a watch gives it."""
     metadata = raw["metadata"]
-    seen = Seen(
+    seen = ObservedObject(
         resource,
         metadata["name"],
         metadata["uid"],

@@ -18,7 +18,7 @@ from webhook.workloads.object import Object
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from webhook.installation.doctor.seen import Seen
+    from webhook.installation.doctor.cluster_state import ClusterState
     from webhook.policy.policy_set import PolicySet
 
     Json = Mapping[str, Any]
@@ -33,7 +33,7 @@ _DRIVERS: Final = {
 _UNMARK: Final = f"kubectl label namespace {{}} {names.PLACE}-"
 
 
-def agents(seen: Seen) -> Iterator[Finding]:
+def agents(seen: ClusterState) -> Iterator[Finding]:
     """Drivers that must not wait for the webhook, and pods that no requirement is held against."""
     policies = _policies(seen)
     for each in seen.daemon_sets:
@@ -53,7 +53,7 @@ def agents(seen: Seen) -> Iterator[Finding]:
             )
 
 
-def _policies(seen: Seen) -> PolicySet | None:
+def _policies(seen: ClusterState) -> PolicySet | None:
     """None where they are not known, or wrong, of which another check tells."""
     try:
         read = load_objects if seen.policies_from_cluster else load
@@ -62,7 +62,7 @@ def _policies(seen: Seen) -> PolicySet | None:
         return None
 
 
-def _unmet(seen: Seen, found: Json, policies: PolicySet) -> Iterator[str]:
+def _unmet(seen: ClusterState, found: Json, policies: PolicySet) -> Iterator[str]:
     """Why requirements would reject its pods, or else on how many of its nodes they do not hold."""
     namespace = found["metadata"]["namespace"]
     whole = {"apiVersion": "apps/v1", "kind": "DaemonSet", **found}

@@ -15,13 +15,13 @@ from certs.kept import BUNDLE, CERTIFICATE
 from certs.life import renewal_time
 from certs.pair import read_certificate
 from webhook import names
+from webhook.installation.doctor.cluster_state import Read
 from webhook.installation.doctor.findings import Finding, error, warning
-from webhook.installation.doctor.seen import Read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.installation.doctor.seen import Seen
+    from webhook.installation.doctor.cluster_state import ClusterState
 
 _SECRET: Final = f"Secret {names.NAMESPACE}/{names.SERVING_SECRET}"
 # The one name that the API server checks (client-go's webhook resolver).
@@ -48,11 +48,11 @@ _CERT_MANAGER: Final = _Cures(
 )
 
 
-def _cures(seen: Seen) -> _Cures:
+def _cures(seen: ClusterState) -> _Cures:
     return _CERT_MANAGER if seen.by_cert_manager else _OWN
 
 
-def certificates(seen: Seen) -> Iterator[Finding]:
+def certificates(seen: ClusterState) -> Iterator[Finding]:
     """The leaf that is served can be read, has the right name, and lives long enough."""
     if not seen.in_cluster or Read.SERVING in seen.unread:
         return
@@ -85,7 +85,7 @@ def certificates(seen: Seen) -> Iterator[Finding]:
         yield from _life(f"the authority {authority.subject.rfc4514_string()}", authority, seen)
 
 
-def trust(seen: Seen) -> Iterator[Finding]:
+def trust(seen: ClusterState) -> Iterator[Finding]:
     """Each entry of the configurations has the same bundle, and it vouches for the leaf."""
     cures = _cures(seen)
     entries = [*seen.entries, *seen.judging_entries]
@@ -108,7 +108,7 @@ def trust(seen: Seen) -> Iterator[Finding]:
     yield from _untrusted(seen, texts)
 
 
-def _untrusted(seen: Seen, texts: dict[str, str]) -> Iterator[Finding]:
+def _untrusted(seen: ClusterState, texts: dict[str, str]) -> Iterator[Finding]:
     cures = _cures(seen)
     try:
         leaf = read_certificate((seen.serving or {}).get(CERTIFICATE, b""))
@@ -126,7 +126,7 @@ def _untrusted(seen: Seen, texts: dict[str, str]) -> Iterator[Finding]:
             )
 
 
-def _life(what: str, certificate: x509.Certificate, seen: Seen) -> Iterator[Finding]:
+def _life(what: str, certificate: x509.Certificate, seen: ClusterState) -> Iterator[Finding]:
     cures = _cures(seen)
     end = certificate.not_valid_after_utc
     begin = certificate.not_valid_before_utc

@@ -14,21 +14,21 @@ from webhook.installation.doctor import (
     programs,
     rights,
 )
+from webhook.installation.doctor.cluster_state import Read
 from webhook.installation.doctor.findings import error
-from webhook.installation.doctor.seen import Read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from webhook.installation.doctor.cluster_state import ClusterState
     from webhook.installation.doctor.findings import Finding
-    from webhook.installation.doctor.seen import Seen
 
 
 class Check(NamedTuple):
-    """One check: its name, what it finds, and what it reads, by the words of `Seen.unread`."""
+    """One check: its name, what it finds, and what it reads, as in `ClusterState.unread`."""
 
     name: str
-    findings: Callable[[Seen], Iterable[Finding]]
+    findings: Callable[[ClusterState], Iterable[Finding]]
     reads: tuple[Read, ...] = ()
 
 
@@ -71,7 +71,7 @@ CHECKS: Final = (
 )
 
 
-def diagnose(seen: Seen) -> list[Outcome]:
+def diagnose(seen: ClusterState) -> list[Outcome]:
     """What every check says of what was seen; of an empty cluster that it is empty."""
     if not (seen.configuration or seen.deployments or seen.definition or seen.unread):
         cure = (

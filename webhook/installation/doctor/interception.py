@@ -7,9 +7,9 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names, suspension
+from webhook.installation.doctor.cluster_state import Read
 from webhook.installation.doctor.findings import Finding, error, note, warning
-from webhook.installation.doctor.passed_by import expressions
-from webhook.installation.doctor.seen import Read
+from webhook.installation.doctor.unplaced_pods import expressions
 from webhook.installation.kinds import GUARD, GUARD_BINDING
 from webhook.interception import (
     DEFAULT_SOURCES,
@@ -23,7 +23,7 @@ from webhook.sources import SOURCES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from webhook.installation.doctor.seen import Seen
+    from webhook.installation.doctor.cluster_state import ClusterState
 
     Json = Mapping[str, Any]
 
@@ -32,7 +32,7 @@ _NAME: Final = "kubernetes.io/metadata.name"
 _LONGEST: Final = 10
 
 
-def interception(seen: Seen) -> Iterator[Finding]:
+def interception(seen: ClusterState) -> Iterator[Finding]:
     """The configuration is there, is in force, and has the fields that are safe."""
     if seen.configuration is None:
         if Read.POD_RULES not in seen.unread:
@@ -60,7 +60,7 @@ def interception(seen: Seen) -> Iterator[Finding]:
         )
 
 
-def selectors(seen: Seen) -> Iterator[Finding]:
+def selectors(seen: ClusterState) -> Iterator[Finding]:
     """No pod is sent twice, and none of what the cluster itself runs on is sent at all."""
     for one, other in combinations(seen.entries, 2):
         if _both([one, other]):
@@ -80,7 +80,7 @@ def selectors(seen: Seen) -> Iterator[Finding]:
                 )
 
 
-def _left_out(seen: Seen) -> Iterator[Finding]:
+def _left_out(seen: ClusterState) -> Iterator[Finding]:
     """Pods that are not sent, and would be by the entries that ship for the same sources."""
     live = {each["name"]: (at, each) for at, each in enumerate(seen.entries)}
     names_of = {
@@ -106,7 +106,7 @@ def _left_out(seen: Seen) -> Iterator[Finding]:
             yield from _narrowed(*found, wanted, seen)
 
 
-def _narrowed(at: int, found: Json, wanted: Json, seen: Seen) -> Iterator[Finding]:
+def _narrowed(at: int, found: Json, wanted: Json, seen: ClusterState) -> Iterator[Finding]:
     name = found["name"]
     if conditions := found.get("matchConditions"):
         told = ", ".join(str(each.get("name")) for each in conditions)
@@ -157,7 +157,7 @@ def _alike(expression: Json) -> tuple[str, str, frozenset[str]]:
     return expression["key"], expression["operator"], values
 
 
-def guards(seen: Seen) -> Iterator[Finding]:
+def guards(seen: ClusterState) -> Iterator[Finding]:
     """The admission policies that hold what the webhook cannot are there, and do something."""
     if Read.GUARDS in seen.unread:
         return
@@ -224,7 +224,7 @@ def _guards(entry: Json) -> Callable[[Json], bool]:
     return same
 
 
-def _disabled(seen: Seen) -> Iterator[Finding]:
+def _disabled(seen: ClusterState) -> Iterator[Finding]:
     assert seen.configuration is not None  # noqa: S101  (the one caller has looked)
     found = suspension.read(seen.configuration)
     if found is None:
@@ -293,7 +293,7 @@ def _satisfiable(wanted: list[Any]) -> bool:
     return all(map(satisfiable, by_key.values()))
 
 
-def marked_namespaces(seen: Seen) -> Iterator[Finding]:
+def marked_namespaces(seen: ClusterState) -> Iterator[Finding]:
     """Which namespaces are placed as a whole, and which are meant to be, and are not."""
     values = {name: labels.get(names.PLACE) for name, labels in sorted(seen.namespaces.items())}
     whole = [name for name, value in values.items() if value == names.PLACE_ALL]

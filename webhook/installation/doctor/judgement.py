@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names, validating
 from webhook.errors import InvalidDocuments
+from webhook.installation.doctor.cluster_state import Read
 from webhook.installation.doctor.findings import Finding, error, note, warning
-from webhook.installation.doctor.seen import Read
 from webhook.installation.kinds import key
 from webhook.installation.policies import of_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from webhook.installation.doctor.seen import Seen
+    from webhook.installation.doctor.cluster_state import ClusterState
 
     Json = Mapping[str, Any]
 
@@ -30,7 +30,7 @@ _WITHOUT: Final = {
 _CONFIG_MAP: Final = f"ConfigMap {names.NAMESPACE}/{names.POLICIES_CONFIG_MAP}"
 
 
-def judgement(seen: Seen) -> Iterator[Finding]:
+def judgement(seen: ClusterState) -> Iterator[Finding]:
     """Policies are judged when they are written, workloads spoken of, and nobody is locked out."""
     if seen.refused_policies:
         yield error(
@@ -64,7 +64,7 @@ def judgement(seen: Seen) -> Iterator[Finding]:
         )
 
 
-def left_behind(seen: Seen) -> Iterator[Finding]:
+def left_behind(seen: ClusterState) -> Iterator[Finding]:
     """Policies of a ConfigMap that nobody reads any more are in the cluster, every one."""
     if not seen.policies_from_cluster or not seen.left_files:
         return
@@ -86,7 +86,7 @@ def left_behind(seen: Seen) -> Iterator[Finding]:
         yield note(f"{_CONFIG_MAP} is not read: the policies are objects of the cluster")
 
 
-def _wanted(seen: Seen) -> list[dict[str, Any]]:
+def _wanted(seen: ClusterState) -> list[dict[str, Any]]:
     return validating.webhooks(policies=seen.policies_from_cluster)
 
 

@@ -11,13 +11,13 @@ from webhook.policy.findings import first_few
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.installation.doctor.seen import Seen
+    from webhook.installation.doctor.cluster_state import ClusterState
 
 # How many names of pods are told for each namespace.
 _NAMED: Final = 3
 
 
-def end_to_end(seen: Seen) -> Iterator[Finding]:
+def end_to_end(seen: ClusterState) -> Iterator[Finding]:
     """A pod of a run, created by dry run, comes back with a stamp."""
     probe = seen.probe
     if probe is None or probe.stamped or seen.configuration is None:
@@ -46,7 +46,7 @@ def end_to_end(seen: Seen) -> Iterator[Finding]:
         )
 
 
-def unplaced(seen: Seen) -> Iterator[Finding]:
+def unplaced(seen: ClusterState) -> Iterator[Finding]:
     """No pod of a run is without a stamp."""
     by_namespace: dict[str, list[str]] = defaultdict(list)
     older = [f"{pod.namespace}/{pod.name}" for pod in seen.unplaced if pod.older]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook import names
+from webhook.installation.doctor.cluster_state import Read
 from webhook.installation.doctor.findings import Finding, error, note, warning
-from webhook.installation.doctor.seen import Read
 from webhook.policy import source
 from webhook.policy.findings import condensed
 from webhook.policy.objects import Objects
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
 
-    from webhook.installation.doctor.seen import Seen
+    from webhook.installation.doctor.cluster_state import ClusterState
     from webhook.policy.model import PolicyDocument
     from webhook.policy.reader import Documents
 
@@ -58,7 +58,7 @@ _IN_CLUSTER = _Place(
 )
 
 
-def policies(seen: Seen) -> Iterator[Finding]:
+def policies(seen: ClusterState) -> Iterator[Finding]:
     """They can be read, and nothing is wrong with them."""
     if not seen.in_cluster or Read.POLICIES in seen.unread:
         return

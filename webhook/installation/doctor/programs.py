@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.installation import rollout
+from webhook.installation.doctor.cluster_state import Read
 from webhook.installation.doctor.findings import Finding, error, note, warning
-from webhook.installation.doctor.seen import Read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from webhook.installation.doctor.seen import Seen
+    from webhook.installation.doctor.cluster_state import ClusterState
 
 # ValidatingAdmissionPolicy is v1, and a preStop hook may sleep (Kubernetes' changelogs).
 NEEDED: Final = (1, 30)
@@ -23,7 +23,7 @@ _SILENT: Final = 120.0
 _RELEASE: Final = re.compile(r"v?(\d+\.\d+\.\d+)")
 
 
-def versions(seen: Seen) -> Iterator[Finding]:
+def versions(seen: ClusterState) -> Iterator[Finding]:
     """The cluster is new enough, and all parts of Fairlead are of one version."""
     found = re.match(r"v(\d+)\.(\d+)", seen.server)
     if found and (int(found[1]), int(found[2])) < NEEDED:
@@ -45,7 +45,7 @@ def versions(seen: Seen) -> Iterator[Finding]:
             )
 
 
-def definition(seen: Seen) -> Iterator[Finding]:
+def definition(seen: ClusterState) -> Iterator[Finding]:
     """Runs are served, as this version defines them."""
     if seen.definition is None:
         if Read.DEFINITION not in seen.unread:
@@ -66,7 +66,7 @@ def definition(seen: Seen) -> Iterator[Finding]:
         )
 
 
-def programs(seen: Seen) -> Iterator[Finding]:
+def programs(seen: ClusterState) -> Iterator[Finding]:
     """Both Deployments are there, with all pods new, available and ready."""
     wanted = [names.CONTROLLER, *([names.WEBHOOK] if seen.in_cluster else [])]
     if seen.elsewhere:
@@ -91,7 +91,7 @@ def programs(seen: Seen) -> Iterator[Finding]:
             yield make(trouble.what, trouble.cure)
 
 
-def watches(seen: Seen) -> Iterator[Finding]:
+def watches(seen: ClusterState) -> Iterator[Finding]:
     """The API server tells every replica of the webhook what changes."""
     for (replica, resource), seconds in sorted(seen.silences.items()):
         if seconds > _SILENT:
@@ -103,7 +103,7 @@ def watches(seen: Seen) -> Iterator[Finding]:
             )
 
 
-def endpoints(seen: Seen) -> Iterator[Finding]:
+def endpoints(seen: ClusterState) -> Iterator[Finding]:
     """The Service leads to replicas that are ready."""
     if not seen.in_cluster or seen.configuration is None or Read.ENDPOINTS in seen.unread:
         return
@@ -122,7 +122,7 @@ def endpoints(seen: Seen) -> Iterator[Finding]:
         )
 
 
-def leader(seen: Seen) -> Iterator[Finding]:
+def leader(seen: ClusterState) -> Iterator[Finding]:
     """Some controller leads."""
     if not seen.leader and not {Read.LEASE} & {*seen.unread, *seen.beyond}:
         yield error(

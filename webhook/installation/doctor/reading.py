@@ -13,15 +13,15 @@ from webhook import names
 from webhook.errors import ClusterError
 from webhook.installation.arguments import has_argument
 from webhook.installation.disabling import holder
-from webhook.installation.doctor.passed_by import find_unplaced
-from webhook.installation.doctor.rights import WANTED, needed
-from webhook.installation.doctor.seen import (
+from webhook.installation.doctor.cluster_state import (
     Asked,
+    ClusterState,
     Read,
     Right,
-    Seen,
     takes_policies_from_cluster,
 )
+from webhook.installation.doctor.rights import WANTED, needed
+from webhook.installation.doctor.unplaced_pods import find_unplaced
 from webhook.installation.from_files import from_files
 from webhook.installation.kinds import (
     CONFIGURATION,
@@ -70,7 +70,9 @@ class Reader:
         self._client = client
         self._unread: dict[Read, str] = {}
 
-    async def read(self, now: datetime, version: str, namespaces: Sequence[str] = ()) -> Seen:
+    async def read(
+        self, now: datetime, version: str, namespaces: Sequence[str] = ()
+    ) -> ClusterState:
         """All that the checks want to see; pods of runs in these namespaces, or in all of them.
 
         Raises ClusterError if the API server does not answer.
@@ -90,7 +92,7 @@ class Reader:
             Read.PODS_OF_RUNS,
             find_unplaced(self._client, configuration, known, everywhere=not namespaces),
         )
-        return Seen(
+        return ClusterState(
             now=now,
             version=version,
             server=server,

@@ -6,14 +6,14 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
+from webhook.installation.doctor.cluster_state import Read, Right
 from webhook.installation.doctor.findings import Finding, error, note, warning
-from webhook.installation.doctor.seen import Read, Right
 from webhook.installation.with_nodes import NODES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from webhook.installation.doctor.seen import Seen
+    from webhook.installation.doctor.cluster_state import ClusterState
 
     Json = Mapping[str, Any]
 
@@ -48,7 +48,7 @@ def needed(objects: Iterable[Json]) -> dict[str, list[Right]]:
     return dict(found)
 
 
-def permissions(seen: Seen) -> Iterator[Finding]:
+def permissions(seen: ClusterState) -> Iterator[Finding]:
     """Both programs may do what they need, and whoever asks could see everything."""
     missing: dict[str, list[Right]] = defaultdict(list)
     nodes: list[Right] = []

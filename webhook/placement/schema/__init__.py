@@ -12,7 +12,12 @@ from webhook.placement.schema.affinity import (
     PreferredSchedulingTerm,
     WeightedPodAffinityTerm,
 )
-from webhook.placement.schema.placement import CapacityWish, Defaults, PlacementModel, Wishes
+from webhook.placement.schema.placement import (
+    CapacitySetting,
+    Defaults,
+    PlacementModel,
+    PlacementSettings,
+)
 from webhook.placement.schema.security import (
     AppArmorProfile,
     PodSecurityContext,
@@ -35,7 +40,7 @@ from webhook.strict import Strict
 __all__ = [
     "Affinity",
     "AppArmorProfile",
-    "CapacityWish",
+    "CapacitySetting",
     "Defaults",
     "LabelSelector",
     "LabelSelectorRequirement",
@@ -45,6 +50,7 @@ __all__ = [
     "NodeSelectorRequirement",
     "NodeSelectorTerm",
     "PlacementModel",
+    "PlacementSettings",
     "PodAffinity",
     "PodAffinityTerm",
     "PodSecurityContext",
@@ -58,5 +64,4 @@ __all__ = [
     "TopologySpreadConstraint",
     "WeightedPodAffinityTerm",
     "WindowsSecurityContextOptions",
-    "Wishes",
 ]

@@ -21,7 +21,7 @@ _NO_PATCH_STRATEGY = (
 )
 
 
-class CapacityWish(Strict):
+class CapacitySetting(Strict):
     """What a pod has to do with one capacity class."""
 
     model_config = ConfigDict(
@@ -57,8 +57,8 @@ class CapacityWish(Strict):
             yield Problem(("weight",), f"goes with mode {Mode.PREFER} only; the mode is {mode}")
 
 
-def _one_wish_a_class(wishes: list[CapacityWish]) -> list[CapacityWish]:
-    return distinct(wishes, [wish.class_name for wish in wishes], ("class",), "the class")
+def _one_setting_a_class(settings: list[CapacitySetting]) -> list[CapacitySetting]:
+    return distinct(settings, [setting.class_name for setting in settings], ("class",), "the class")
 
 
 def _one_constraint_a_pair(
@@ -147,7 +147,7 @@ class PlacementModel(Strict):
         description="Annotations of the pod. Defaults add the keys that are missing; overrides "
         "set the key; requirements fill it, and reject another value.",
     )
-    capacity: Annotated[list[CapacityWish], AfterValidator(_one_wish_a_class)] | None = Field(
+    capacity: Annotated[list[CapacitySetting], AfterValidator(_one_setting_a_class)] | None = Field(
         default=None,
         description="What the pod has to do with capacity classes. Defaults apply unless the pod "
         "speaks of the class itself; overrides apply, and drop what contradicts them; "
@@ -173,7 +173,7 @@ class Defaults(PlacementModel):
     )
 
 
-class Wishes(PlacementModel):
+class PlacementSettings(PlacementModel):
     """What an override or a requirement wants: the placement schema without a strategy."""
 
     refused: ClassVar[Mapping[str, str]] = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.crd.rule import formed
 from webhook.placement.schema.moments import IS_NO_MOMENT, MOMENT_PATTERN
-from webhook.placement.schema.placement import Defaults, Wishes
+from webhook.placement.schema.placement import Defaults, PlacementSettings
 from webhook.placement.schema.syntax import (
     COUNTED_KEY_PATTERN,
     LABEL_VALUE_PATTERN,
@@ -53,14 +53,14 @@ FORMS: Final[Mapping[str, tuple[Rule, ...]]] = {
     "ExceptionSpec.until": (_MOMENT,),
     "ExceptionSpec.reason": (_REASON,),
     "CapacityClassSpec.complementOf": (_OBJECT_NAME,),
-    "CapacityWish.class": (_OBJECT_NAME,),
+    "CapacitySetting.class": (_OBJECT_NAME,),
     "Toleration.key": (_KEY,),
     "TopologySpreadConstraint.topologyKey": (_KEY,),
     "PodAffinityTerm.topologyKey": (_KEY,),
     "Shape.labels": (_LABEL_VALUE,),
     **{
         f"{model.__name__}.{field.serialization_alias}": (rule,)
-        for model in (Defaults, Wishes)
+        for model in (Defaults, PlacementSettings)
         for field in model.model_fields.values()
         if field.serialization_alias in model.outer_names()
         for form, rule in ((dict[LabelKey, LabelValue], _LABEL_VALUE), (ObjectName, _OBJECT_NAME))

@@ -11,7 +11,7 @@ from webhook.placement.schema.syntax import MAX_SUBDOMAIN
 if TYPE_CHECKING:
     from webhook.crd.lists import Lists
 
-_PLACEMENTS: Final = ("Defaults", "Wishes")
+_PLACEMENTS: Final = ("Defaults", "PlacementSettings")
 # Rules look at each key.
 _MAPPINGS: Final = (
     *((name, field) for name in _PLACEMENTS for field in ("nodeSelector", "labels", "annotations")),

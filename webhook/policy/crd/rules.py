@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 from webhook import names
 from webhook.crd.placement_rules import PLACEMENT
 from webhook.crd.rule import Rule, literal
-from webhook.placement.schema.placement import Defaults, Wishes
+from webhook.placement.schema.placement import Defaults, PlacementSettings
 from webhook.placement.schema.selectors import LabelSelector
 from webhook.policy.conditions import FIELDS
-from webhook.policy.crd.dear_rules import DEAR
+from webhook.policy.crd.expensive_rules import DEAR
 from webhook.policy.crd.forms import FORMS
 from webhook.policy.exception_model import ALL
 from webhook.policy.model import PARTS
@@ -52,7 +52,7 @@ _CLASS: Final = (
 
 def _says_something(part: str) -> str:
     """Whether a part of a policy has a field, of whatever value."""
-    fields = (Defaults if part == "defaults" else Wishes).outer_names()
+    fields = (Defaults if part == "defaults" else PlacementSettings).outer_names()
     there = " || ".join(f"has(self.{part}.{field})" for field in fields)
     return f"(has(self.{part}) && ({there}))"
 
@@ -123,7 +123,7 @@ _OWN: Final[Mapping[str, tuple[Rule, ...]]] = {
     "PolicySpec": (_PARTS, _ROLLED_OUT),
     "PolicySpec.exclude": (_EXCLUDES,),
     "Defaults": (*_own_keys(),),
-    "Wishes": (*_own_keys(),),
+    "PlacementSettings": (*_own_keys(),),
     names.CLASS_KIND: (_NAMED, _OWN_COMPLEMENT),
     "CapacityClassSpec": _CLASS,
     "Shape": (_SHAPE,),

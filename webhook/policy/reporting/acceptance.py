@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from webhook.policy.findings import Finding
     from webhook.policy.policy_set import PolicySet
-    from webhook.policy.reporting.seen import Seen, Version
+    from webhook.policy.reporting.observed_object import ObservedObject, Version
     from webhook.policy.set_judgement import SetJudgement
-    from webhook.policy.together.said import Policy
+    from webhook.policy.together.policy_view import Policy
 
 ACCEPTED: Final = "Accepted"
 # A message is for a terminal; the log of the webhook has all of it.
@@ -55,7 +55,7 @@ class Acceptance:
     faults: Sequence[Finding] = ()
 
 
-def remembered(objects: Iterable[Seen]) -> Acceptance:
+def remembered(objects: Iterable[ObservedObject]) -> Acceptance:
     """What the objects' own statuses tell of the last good set: whoever begins knows no other."""
     in_force = {
         each.place: each.version
@@ -70,7 +70,7 @@ def remembered(objects: Iterable[Seen]) -> Acceptance:
 
 def judged(
     judge: Callable[[Mapping[str, bytes]], SetJudgement],
-    objects: Mapping[str, Seen],
+    objects: Mapping[str, ObservedObject],
     before: Acceptance,
 ) -> Acceptance:
     """What is to be said of the objects as they are now. `judge` is as Objects.judged."""
@@ -112,7 +112,7 @@ def unserved(said: Said) -> Said:
 
 
 def _while_refused(
-    seen: Seen, found: Sequence[Finding], faulty: Sequence[str], before: Acceptance
+    seen: ObservedObject, found: Sequence[Finding], faulty: Sequence[str], before: Acceptance
 ) -> Said:
     errors = [each for each in found if each.severity == "error"]
     if errors:
@@ -129,7 +129,7 @@ def _while_refused(
     )
 
 
-def _reason(seen: Seen, errors: Sequence[Finding]) -> str:
+def _reason(seen: ObservedObject, errors: Sequence[Finding]) -> str:
     if all(each.path.endswith("].class") for each in errors):
         return "UnknownClass"
     return _REASONS[seen.resource]

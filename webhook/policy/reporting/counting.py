@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from webhook.crd.reported import Time
-    from webhook.policy.reporting.seen import Seen
+    from webhook.policy.reporting.observed_object import ObservedObject
 
 
 class Count(NamedTuple):
@@ -62,7 +62,7 @@ class Ledger:
     bases: Mapping[str, Base] = field(default_factory=dict)
 
 
-def met(ledger: Ledger, objects: Iterable[Seen], now: Time) -> Ledger:
+def met(ledger: Ledger, objects: Iterable[ObservedObject], now: Time) -> Ledger:
     """The ledger with a base for each policy that there is, and for no other."""
     bases: dict[str, Base] = {}
     sums: dict[str, Count] = {}
@@ -75,7 +75,7 @@ def met(ledger: Ledger, objects: Iterable[Seen], now: Time) -> Ledger:
     return replace(ledger, bases=bases, sums=sums)
 
 
-def _base(seen: Seen, counted: Count, now: Time) -> Base:
+def _base(seen: ObservedObject, counted: Count, now: Time) -> Base:
     status = seen.status
     if isinstance(status, PolicyStatus) and status.since:
         had = Count(status.pods_decided, status.pods_rejected, status.last_match or "")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from webhook.policy.feasibility import Concern, Reach
     from webhook.policy.findings import Finding
     from webhook.policy.policy_set import PolicySet
-    from webhook.policy.together.said import Policy
+    from webhook.policy.together.policy_view import Policy
 
 SATISFIABLE: Final = "Satisfiable"
 _MOST_CONCERNS: Final = 5

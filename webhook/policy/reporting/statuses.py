@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from webhook.crd.reported import Condition, Time
     from webhook.policy.reporting.acceptance import Acceptance
     from webhook.policy.reporting.counting import Ledger
-    from webhook.policy.reporting.seen import Seen, Version
+    from webhook.policy.reporting.observed_object import ObservedObject, Version
     from webhook.policy.status_model import ObjectStatus, Served
 
 # now:    what is true of the object itself has changed
@@ -49,12 +49,12 @@ class Knowledge(NamedTuple):
 class Due(NamedTuple):
     """A status that differs from the one that the object has."""
 
-    seen: Seen
+    seen: ObservedObject
     status: ObjectStatus
     urgency: Urgency
 
 
-def due(objects: Iterable[Seen], known: Knowledge, now: Time) -> Iterator[Due]:
+def due(objects: Iterable[ObservedObject], known: Knowledge, now: Time) -> Iterator[Due]:
     """Every status that differs. One whose object was not judged as it is now has to wait."""
     for each in objects:
         status = _status(each, known, now)
@@ -63,7 +63,7 @@ def due(objects: Iterable[Seen], known: Knowledge, now: Time) -> Iterator[Due]:
             yield Due(each, status, urgency)
 
 
-def _status(seen: Seen, known: Knowledge, now: Time) -> ObjectStatus | None:
+def _status(seen: ObservedObject, known: Knowledge, now: Time) -> ObjectStatus | None:
     accepted = known.acceptance.said.get(seen.place)
     if accepted is None or accepted[0] != seen.version:
         return None
@@ -91,7 +91,7 @@ def _status(seen: Seen, known: Knowledge, now: Time) -> ObjectStatus | None:
     return before.model_copy(update=fields)
 
 
-def _in_force(seen: Seen, acceptance: Acceptance, now: Time) -> Iterator[Said]:
+def _in_force(seen: ObservedObject, acceptance: Acceptance, now: Time) -> Iterator[Said]:
     """Of an exception that the webhook goes by: whether it still takes policies away."""
     if seen.resource != names.PLACEMENT_EXCEPTIONS:
         return

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from webhook.placement.fold import fold
 from webhook.placement.label_values import int64
-from webhook.placement.wishes import CapacityWish, MemberWish, TolerationWish
+from webhook.placement.settings import CapacitySetting, MemberSetting, TolerationSetting
 from webhook.policy.findings import Kind, first_few
-from webhook.policy.together.said import limits
+from webhook.policy.together.policy_view import limits
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from webhook.placement.bundle import Bundle
+    from webhook.placement.settings import PlacementSetting
     from webhook.placement.trace import Entry
-    from webhook.placement.wishes import Wish
     from webhook.policy.findings import Finding, Path, Severity
-    from webhook.policy.together.said import Policy, Said
+    from webhook.policy.together.policy_view import LocatedSetting, Policy
 
 _Trouble: TypeAlias = Literal[Kind.SOME_PODS_REJECTED, Kind.DROPPED_BESIDE, Kind.EQUAL_PRIORITY]
 _TEXTS: Final[dict[_Trouble, str]] = {
@@ -37,7 +37,7 @@ _LOOKS: Final = 4
 
 
 class _Met(NamedTuple):
-    """What a wish meets in the other of two policies: which of the two says it, and where."""
+    """What a setting meets in the other of two policies: which of the two says it, and where."""
 
     second: bool
     at: int
@@ -46,7 +46,7 @@ class _Met(NamedTuple):
 
 class _Fight(NamedTuple):
     policy: Policy
-    said: Said
+    said: LocatedSetting
     trouble: _Trouble
     other: Policy
 
@@ -133,8 +133,8 @@ class Pairs:
         """What a policy meets in itself."""
         found = self._alone.get(policy.name)
         if found is None:
-            wishes = [said.wish for said in policy.hard]
-            trace = fold((policy.name,), wishes).trace
+            settings = [said.setting for said in policy.hard]
+            trace = fold((policy.name,), settings).trace
             found = self._alone[policy.name] = frozenset(map(_gist, trace))
         return found
 
@@ -164,14 +164,16 @@ def alone(policy: Policy) -> Iterator[Finding]:
         )
         return
     # Of a class another policy's requirement may come first.
-    sure = [said for said in required if not isinstance(said.wish, CapacityWish)]
+    sure = [said for said in required if not isinstance(said.setting, CapacitySetting)]
     for part in ("overrides", "defaults"):
-        before: list[Said] = []
+        before: list[LocatedSetting] = []
         for said in policy.of_parts(part):
             if not said.limits:
                 continue
             if _is_dropped(policy, [], said):
-                what = f"no pod gets it: no node can meet {said.wish.wanted}{_hint(said.wish)}"
+                what = (
+                    f"no pod gets it: no node can meet {said.setting.wanted}{_hint(said.setting)}"
+                )
                 yield _impossible(policy, said, what)
             elif _is_dropped(policy, sure, said):
                 what = "no pod gets it: no node meets it beside the policy's own requirements"
@@ -183,32 +185,32 @@ def alone(policy: Policy) -> Iterator[Finding]:
                 before.append(said)
 
 
-def _impossible(policy: Policy, said: Said, what: str) -> Finding:
-    about = f"{policy.name} {said.wish.part} {said.wish.field}"
+def _impossible(policy: Policy, said: LocatedSetting, what: str) -> Finding:
+    about = f"{policy.name} {said.setting.part} {said.setting.field}"
     return policy.document.finding(said.path, what, about=about, kind=Kind.IMPOSSIBLE_SETTING)
 
 
-def _hint(wish: Wish) -> str:
+def _hint(setting: PlacementSetting) -> str:
     """Why no label meets a bound that looks as if some could."""
-    requirements = (r for term in limits(wish) for r in term.get("matchExpressions") or ())
+    requirements = (r for term in limits(setting) for r in term.get("matchExpressions") or ())
     below = (r for r in requirements if r.get("operator") == "Lt")
     if any((int64(value) or 0) <= 0 for r in below for value in r.get("values") or ()):
         return ", for no label is a negative number"
     return ""
 
 
-def _fold(policy: Policy, some: Iterable[Said]) -> Bundle:
-    return fold((policy.name,), [said.wish for said in some])
+def _fold(policy: Policy, some: Iterable[LocatedSetting]) -> Bundle:
+    return fold((policy.name,), [said.setting for said in some])
 
 
-def _first_rejected(policy: Policy, required: Sequence[Said]) -> Path:
+def _first_rejected(policy: Policy, required: Sequence[LocatedSetting]) -> Path:
     rejected = {e.field for e in _fold(policy, required).trace if e.outcome == "rejected"}
-    return next(said.path for said in required if said.wish.field in rejected)
+    return next(said.path for said in required if said.setting.field in rejected)
 
 
-def _is_dropped(policy: Policy, before: Sequence[Said], said: Said) -> bool:
+def _is_dropped(policy: Policy, before: Sequence[LocatedSetting], said: LocatedSetting) -> bool:
     trace = _fold(policy, [*before, said]).trace
-    return any((line.outcome, line.field) == ("dropped", said.wish.field) for line in trace)
+    return any((line.outcome, line.field) == ("dropped", said.setting.field) for line in trace)
 
 
 def _gist(line: Entry) -> _Gist:
@@ -218,32 +220,36 @@ def _gist(line: Entry) -> _Gist:
 
 def _meet(one: Policy, two: Policy, own: frozenset[_Gist]) -> Iterator[_Met]:
     """What either of two policies, the earlier one first, meets in the other."""
-    both = fold((one.name, two.name), [said.wish for said in (*one.hard, *two.hard)])
+    both = fold((one.name, two.name), [said.setting for said in (*one.hard, *two.hard)])
     lines = {line for line in both.trace if _gist(line) not in own}
     for policy, other in ((one, two), (two, one)):
         for at, said in enumerate(policy.hard):
-            wish = said.wish
+            setting = said.setting
             for line in lines:
-                if (line.policy, line.part, line.field) == (policy.name, wish.part, wish.field):
-                    trouble = _trouble(line, wish, other)
+                if (line.policy, line.part, line.field) == (
+                    policy.name,
+                    setting.part,
+                    setting.field,
+                ):
+                    trouble = _trouble(line, setting, other)
                     if trouble is not None:
                         yield _Met(policy is two, at, trouble)
 
 
-def _trouble(line: Entry, wish: Wish, other: Policy) -> _Trouble | None:
+def _trouble(line: Entry, setting: PlacementSetting, other: Policy) -> _Trouble | None:
     match line.outcome:
         case "rejected":
             return Kind.SOME_PODS_REJECTED
         case "dropped":
             return Kind.DROPPED_BESIDE
-        case "lost" if _overrides(other, wish):
+        case "lost" if _overrides(other, setting):
             return Kind.EQUAL_PRIORITY
     return None
 
 
-def _overrides(policy: Policy, wish: Wish) -> bool:
-    return wish.part == "overrides" and any(
-        said.wish.field == wish.field for said in policy.of_parts("overrides")
+def _overrides(policy: Policy, setting: PlacementSetting) -> bool:
+    return setting.part == "overrides" and any(
+        said.setting.field == setting.field for said in policy.of_parts("overrides")
     )
 
 
@@ -251,12 +257,12 @@ def _tokens(policy: Policy) -> set[str]:
     """What two policies have to have in common to get into each other's way."""
     found: set[str] = set()
     for said in policy.hard:
-        wish = said.wish
+        setting = said.setting
         found.update(f"node {key}" for key in said.rivals)
-        if isinstance(wish, TolerationWish):
-            found.add(f"toleration {wish.toleration.get('key') or ''}")
-        elif not (isinstance(wish, MemberWish) and wish.map == "nodeSelector"):
-            found.add(wish.field)
+        if isinstance(setting, TolerationSetting):
+            found.add(f"toleration {setting.toleration.get('key') or ''}")
+        elif not (isinstance(setting, MemberSetting) and setting.map == "nodeSelector"):
+            found.add(setting.field)
     return found
 
 

@@ -8,7 +8,7 @@ from webhook.policy.findings import Kind
 
 if TYPE_CHECKING:
     from webhook.policy.findings import Finding
-    from webhook.policy.together.said import Policy
+    from webhook.policy.together.policy_view import Policy
 
 UNFINISHED: Final = (
     "not all is checked: there are too many policies, or too large ones, to hold each against all "

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from webhook.placement.fold import fold
+from webhook.placement.settings import CapacitySetting, TolerationSetting
 from webhook.placement.tolerations import covers, normal
-from webhook.placement.wishes import CapacityWish, TolerationWish
 from webhook.policy.conditions import FIELDS
 from webhook.policy.findings import Kind, first_few
 from webhook.policy.match_model import Match
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from webhook.placement.bundle import Bundle
-    from webhook.placement.wishes import Wish
+    from webhook.placement.settings import PlacementSetting
     from webhook.policy.findings import Finding
     from webhook.policy.together.effort import Effort
-    from webhook.policy.together.said import Policy, Said
+    from webhook.policy.together.policy_view import LocatedSetting, Policy
 
 _ByAsked: TypeAlias = "dict[frozenset[str], list[_Sure]]"
 _NAMED: Final = 3
@@ -56,7 +56,7 @@ class _Sure:
     """
 
     policy: Policy
-    said: tuple[Said, ...]
+    said: tuple[LocatedSetting, ...]
     tokens: frozenset[str]
 
 
@@ -79,7 +79,7 @@ class Rejecting(NamedTuple):
             (each.policy, said)
             for each in self.members
             for said in each.said
-            if (each.policy.name, said.wish.field) == (last.policy, last.field)
+            if (each.policy.name, said.setting.field) == (last.policy, last.field)
         )
         what = f"every pod {first_few(self.pods, _NAMED)} is rejected: {bundle.contradictions[-1]}"
         about = " ".join(sorted(each.policy.name for each in self.members))
@@ -246,29 +246,29 @@ class _Unsure:
 
     def __init__(self, policies: Sequence[Policy]) -> None:
         self._classes = frozenset[str]().union(*(each.required_none for each in policies))
-        wishes = (said.wish for each in policies for said in each.of_parts("requirements"))
+        settings = (said.setting for each in policies for said in each.of_parts("requirements"))
         self._tolerations = {
-            normal(wish.toleration).reach: wish.toleration
-            for wish in wishes
-            if isinstance(wish, TolerationWish)
+            normal(setting.toleration).reach: setting.toleration
+            for setting in settings
+            if isinstance(setting, TolerationSetting)
         }
 
-    def has(self, wish: Wish) -> bool:
+    def has(self, setting: PlacementSetting) -> bool:
         """Whether this one may."""
-        if isinstance(wish, CapacityWish):
-            return wish.field in self._classes
-        return isinstance(wish, TolerationWish) and any(
-            covers(broad, wish.toleration)
+        if isinstance(setting, CapacitySetting):
+            return setting.field in self._classes
+        return isinstance(setting, TolerationSetting) and any(
+            covers(broad, setting.toleration)
             for reach, broad in self._tolerations.items()
-            if reach != normal(wish.toleration).reach
+            if reach != normal(setting.toleration).reach
         )
 
 
 def _sure(policy: Policy, unsure: _Unsure) -> _Sure:
-    said = [each for each in policy.of_parts("requirements") if not unsure.has(each.wish)]
-    tokens = {token for each in said for token in each.rivals or {each.wish.field}}
+    said = [each for each in policy.of_parts("requirements") if not unsure.has(each.setting)]
+    tokens = {token for each in said for token in each.rivals or {each.setting.field}}
     # Prefer and Prevent contradict each other, though Prefer limits no nodes.
-    tokens |= {each.wish.field for each in said if isinstance(each.wish, CapacityWish)}
+    tokens |= {each.setting.field for each in said if isinstance(each.setting, CapacitySetting)}
     return _Sure(policy, tuple(said), frozenset(tokens))
 
 
@@ -313,7 +313,7 @@ def _in_order(some: Iterable[_Sure]) -> tuple[_Sure, ...]:
 
 def _folded(some: Sequence[_Sure]) -> Bundle:
     names = [each.policy.name for each in some]
-    return fold(names, [said.wish for each in some for said in each.said])
+    return fold(names, [said.setting for each in some for said in each.said])
 
 
 def _connected(group: Sequence[_Sure]) -> list[list[_Sure]]:

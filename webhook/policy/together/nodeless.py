@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 import orjson
 
 from webhook.placement.fold import fold
-from webhook.placement.node_wishes import limits_nodes, node_wishes
+from webhook.placement.node_settings import limits_nodes, node_settings
 from webhook.policy.feasibility import Concern
 from webhook.policy.findings import Kind, first_few
 from webhook.policy.makers import Makers
 from webhook.policy.match_model import Match
 from webhook.policy.node_masks import NodeMasks
-from webhook.policy.node_wishes import tolerations_of
+from webhook.policy.node_settings import tolerations_of
 from webhook.policy.together.contradicting import once_enforced
 from webhook.policy.together.effort import UNFINISHED
 from webhook.policy.together.reach import Reach
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from webhook.placement.bundle import Bundle
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.nodes import Node
+    from webhook.placement.settings import PlacementSetting
     from webhook.placement.shapes import Toleration
-    from webhook.placement.wishes import Wish
     from webhook.policy.findings import Severity
-    from webhook.policy.together.said import Policy
+    from webhook.policy.together.policy_view import Policy
 
 _NAMED: Final = 3
 # Policies that are put together; of policies that leave the same nodes, how many are tried.
@@ -113,7 +113,7 @@ class _Search:
         found: dict[tuple[int, bytes], _Group] = {}
         for policy in policies:
             standing = _standing([policy])
-            limits = [wish for wish in standing if limits_nodes(wish)]
+            limits = [setting for setting in standing if limits_nodes(setting)]
             tolerations = tuple(tolerations_of(standing))
             mask = self._nodes.chosen(limits)
             # One that leaves no node by itself is told without any other.
@@ -177,7 +177,7 @@ class _Search:
         if bundle.contradictions:
             return False
         standing = _of(bundle)
-        limits = [wish for wish in standing if limits_nodes(wish)]
+        limits = [setting for setting in standing if limits_nodes(setting)]
         tolerations = [*tolerations_of(standing), *self._tolerated]
         if self._open(self._nodes.chosen(limits), tolerations):
             return False
@@ -222,18 +222,18 @@ class _Search:
 
 
 def _bundle(policies: Sequence[Policy]) -> Bundle:
-    wishes = [said.wish for each in policies for said in each.said]
-    return fold([each.name for each in policies], wishes)
+    settings = [said.setting for each in policies for said in each.said]
+    return fold([each.name for each in policies], settings)
 
 
 def _speaks_of_nodes(policy: Policy) -> bool:
     standing = _standing([policy])
-    return any(limits_nodes(wish) for wish in standing) or any(tolerations_of(standing))
+    return any(limits_nodes(setting) for setting in standing) or any(tolerations_of(standing))
 
 
-def _of(bundle: Bundle) -> list[Wish]:
-    return [*node_wishes(bundle), *bundle.tolerations]
+def _of(bundle: Bundle) -> list[PlacementSetting]:
+    return [*node_settings(bundle), *bundle.tolerations]
 
 
-def _standing(policies: Sequence[Policy]) -> list[Wish]:
+def _standing(policies: Sequence[Policy]) -> list[PlacementSetting]:
     return _of(_bundle(policies))

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from webhook.policy.findings import Finding
+    from webhook.policy.together.policy_view import Policy
     from webhook.policy.together.required import Required
-    from webhook.policy.together.said import Policy
     from webhook.policy.together.shapes import Shape
     from webhook.policy.together.witness import Witness
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.placement import node_affinity
-from webhook.policy.together.said import limits
+from webhook.policy.together.policy_view import limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from webhook.placement.settings import PlacementSetting
     from webhook.placement.shapes import Term
-    from webhook.placement.wishes import Wish
-    from webhook.policy.together.said import Policy
+    from webhook.policy.together.policy_view import Policy
 
 
 class Required(NamedTuple):
@@ -20,12 +20,12 @@ class Required(NamedTuple):
 
     policy: Policy
     keys: frozenset[str]
-    wishes: Sequence[Wish]
+    settings: Sequence[PlacementSetting]
 
     @property
     def conditions(self) -> list[Sequence[Term]]:
         """The conditions that a node has to meet, each by one of its terms."""
-        return [limits(wish) for wish in self.wishes]
+        return [limits(setting) for setting in self.settings]
 
 
 def required(policies: Sequence[Policy]) -> Iterator[Required]:
@@ -33,10 +33,10 @@ def required(policies: Sequence[Policy]) -> Iterator[Required]:
     # Another requirement of such a class may have to give way.
     unsure = frozenset[str]().union(*(each.required_none for each in policies))
     for policy in policies:
-        sure = [each for each in policy.sure if each.wish.field not in unsure]
+        sure = [each for each in policy.sure if each.setting.field not in unsure]
         if sure:
             keys = frozenset[str]().union(*(each.limits for each in sure))
-            yield Required(policy, keys, [each.wish for each in sure])
+            yield Required(policy, keys, [each.setting for each in sure])
 
 
 def possible(group: Iterable[Required]) -> bool:

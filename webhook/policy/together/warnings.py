@@ -10,8 +10,8 @@ from webhook.policy.together import contradicting
 from webhook.policy.together.effort import Effort, unfinished
 from webhook.policy.together.everywhere import rejecting
 from webhook.policy.together.overlapping import overlapping
+from webhook.policy.together.policy_view import Policy, policy
 from webhook.policy.together.required import required
-from webhook.policy.together.said import Policy, policy
 from webhook.policy.together.shadowed import Shadows
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Memory:
 
 def classes_of(model: PlacementPolicy) -> list[str]:
     """The names of the classes that a policy wants something of, in order."""
-    return list(dict.fromkeys(wish.class_name for _, wish in model.capacity_wishes()))
+    return list(dict.fromkeys(setting.class_name for _, setting in model.capacity_settings()))
 
 
 def warnings(policies: Sequence[Policy]) -> list[Finding]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from webhook.placement.shapes import Requirement
     from webhook.policy.conditions import MatchField
-    from webhook.policy.together.said import Policy
+    from webhook.policy.together.policy_view import Policy
 
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 _USUAL_NAMES: Final = ("default", "example", "other")

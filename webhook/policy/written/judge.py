@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from webhook.policy.feasibility import Concern
     from webhook.policy.findings import Finding
     from webhook.policy.source import Document
-    from webhook.policy.together.said import Policy
+    from webhook.policy.together.policy_view import Policy
 
 _NAMED: Final = 3
 # How often it is asked, while somebody waits, which nodes some policies leave.
@@ -123,8 +123,8 @@ def _of_nodes(write: Write, of: _Set, nodes: Sequence[Node]) -> list[Finding]:
         concerns += feasibility.of_class(of.classes[name], nodes)
     chosen = [each for each in of.policies if document and each.document is document]
     for each in chosen:
-        wishes = [said.wish for said in each.said]
-        concerns += feasibility.of_policy(name, wishes, of.classes.values(), nodes)
+        settings = [said.setting for said in each.said]
+        concerns += feasibility.of_policy(name, settings, of.classes.values(), nodes)
     concerns += nodeless(of.policies, chosen, of.classes, nodes, _MOST_LOOKS) if chosen else ()
     found = placed(concerns, of.documents)
     return [replace(each, severity="warning") for each in found]

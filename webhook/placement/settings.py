@@ -24,8 +24,8 @@ _NAME: Final = re.compile(r"[^.\[]+")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish(ABC):
-    """One wish. `if_null`: only where the pod has nothing at all in the field (IsNull)."""
+class PlacementSetting(ABC):
+    """One setting. `if_null`: only where the pod has nothing at all in the field (IsNull)."""
 
     policy: str
     part: Part
@@ -48,12 +48,12 @@ class Wish(ABC):
 
     @property
     def is_default(self) -> bool:
-        """Whether the pod's own word wins over the wish."""
+        """Whether the pod's own word wins over the setting."""
         return self.part == "defaults"
 
 
 @dataclass(frozen=True, kw_only=True)
-class MemberWish(Wish):
+class MemberSetting(PlacementSetting):
     """One key of nodeSelector, labels, annotations or securityContext."""
 
     map: str
@@ -72,7 +72,7 @@ class MemberWish(Wish):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScalarWish(Wish):
+class ScalarSetting(PlacementSetting):
     """A field that is one text or number."""
 
     name: str
@@ -93,13 +93,13 @@ class ScalarWish(Wish):
         """The scalar's value, quoted."""
         return f"at most {self.value}" if self.is_maximum else quoted(self.value)
 
-    def leaves_room(self, later: ScalarWish) -> bool:
-        """Whether a later wish for the field may stand beside it: one within this maximum."""
+    def leaves_room(self, later: ScalarSetting) -> bool:
+        """Whether a later setting for the field may stand beside it: one within this maximum."""
         return self.is_maximum and (later.is_maximum or int(later.value) <= int(self.value))
 
 
 @dataclass(frozen=True, kw_only=True)
-class TolerationWish(Wish):
+class TolerationSetting(PlacementSetting):
     """One toleration."""
 
     toleration: Toleration
@@ -116,14 +116,14 @@ class TolerationWish(Wish):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RequiredWish(Wish):
+class RequiredSetting(PlacementSetting):
     """Required node affinity: terms of which one must hold."""
 
     terms: tuple[Term, ...]
 
     @cached_property
     def field(self) -> str:
-        """The same for every such wish."""
+        """The same for every such setting."""
         return "affinity.nodeAffinity.required"
 
     @property
@@ -133,7 +133,7 @@ class RequiredWish(Wish):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListWish(Wish):
+class ListSetting(PlacementSetting):
     """The entries of one of the other affinity lists, named as in pod.AFFINITY_LISTS."""
 
     name: str
@@ -151,7 +151,7 @@ class ListWish(Wish):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpreadWish(Wish):
+class SpreadSetting(PlacementSetting):
     """One topology spread constraint."""
 
     constraint: JsonObject
@@ -173,7 +173,7 @@ class SpreadWish(Wish):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CapacityWish(Wish):
+class CapacitySetting(PlacementSetting):
     """One capacity class and the mode that is wanted of it."""
 
     capacity: CapacityClass

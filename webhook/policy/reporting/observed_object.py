@@ -25,7 +25,7 @@ MODELS: Final[Mapping[str, type[ObjectStatus]]] = {
 Version: TypeAlias = tuple[str, int]
 
 
-class Seen(NamedTuple):
+class ObservedObject(NamedTuple):
     """What the API server has of one object.
 
     text: what a policy set is made of, as JSON: no status

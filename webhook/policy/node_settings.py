@@ -1,13 +1,18 @@
-"""Which nodes the wishes of a policy choose, and which of their taints they do not tolerate."""
+"""Which nodes the settings of a policy choose, and which of their taints they do not tolerate."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from webhook.placement import node_affinity
-from webhook.placement.node_wishes import condition_of
+from webhook.placement.node_settings import condition_of
+from webhook.placement.settings import (
+    CapacitySetting,
+    MemberSetting,
+    PlacementSetting,
+    TolerationSetting,
+)
 from webhook.placement.tolerations import EXCLUDING_EFFECTS, passing, tolerates
-from webhook.placement.wishes import CapacityWish, MemberWish, TolerationWish, Wish
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -27,13 +32,13 @@ def is_of(capacity: CapacityClass, node: Node) -> bool:
     return _meets(capacity.inside, node)
 
 
-def tolerations_of(wishes: Iterable[Wish]) -> Iterator[Toleration]:
-    """What a pod tolerates by the wishes, those about capacity classes among them."""
-    for wish in wishes:
-        if isinstance(wish, TolerationWish):
-            yield wish.toleration
-        elif isinstance(wish, CapacityWish) and wish.mode.tolerates:
-            yield from wish.capacity.tolerations
+def tolerations_of(settings: Iterable[PlacementSetting]) -> Iterator[Toleration]:
+    """What a pod tolerates by the settings, those about capacity classes among them."""
+    for setting in settings:
+        if isinstance(setting, TolerationSetting):
+            yield setting.toleration
+        elif isinstance(setting, CapacitySetting) and setting.mode.tolerates:
+            yield from setting.capacity.tolerations
 
 
 def untolerated(node: Node, tolerations: Sequence[Toleration]) -> list[Taint]:
@@ -47,11 +52,11 @@ def untolerated(node: Node, tolerations: Sequence[Toleration]) -> list[Taint]:
     ]
 
 
-def holds(wish: Wish, node: Node) -> bool:
-    """Whether a node's labels meet a wish; one that asks nothing of labels is met."""
-    if isinstance(wish, MemberWish):
-        return wish.map != "nodeSelector" or bool(node.labels.get(wish.key) == wish.value)
-    condition = condition_of(wish)
+def holds(setting: PlacementSetting, node: Node) -> bool:
+    """Whether a node's labels meet a setting; one that asks nothing of labels is met."""
+    if isinstance(setting, MemberSetting):
+        return setting.map != "nodeSelector" or bool(node.labels.get(setting.key) == setting.value)
+    condition = condition_of(setting)
     return condition is None or _meets(condition, node)
 
 

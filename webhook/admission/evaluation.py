@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from webhook.placement.trace import Entry
 
 
-class Seen(NamedTuple):
+class ReceivedPod(NamedTuple):
     """A pod of a run as it came, and what is read of it whatever the policies are.
 
     `keeps` is why defaults and overrides leave it alone; empty if they do not. `held`: whether
@@ -42,10 +42,10 @@ class Part(NamedTuple):
     aside: SetAside = NOTHING
 
 
-NOBODY = Part(())
+NO_POLICIES = Part(())
 
 
-class Weighed(NamedTuple):
+class Evaluation(NamedTuple):
     """What becomes of a pod of a run.
 
     result:    as in Decision, and so are reason, audited and aside

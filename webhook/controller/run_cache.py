@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MOST: Final = 64
 
 
-class Readings:
+class RunCache:
     """Reads Runs. `plan` makes a run's plan; it is the caller's, who knows the cluster's domain."""
 
     def __init__(self, plan: Callable[[Run], Plan]) -> None:

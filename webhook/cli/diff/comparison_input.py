@@ -58,7 +58,7 @@ class Pods:
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class ComparisonInput:
     """All of it."""
 
     old: PolicySet

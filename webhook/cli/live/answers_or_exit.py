@@ -5,23 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.cli import noting
-from webhook.cli.chosen import ask_cluster
 from webhook.cli.failing import fail
 from webhook.cli.live.focus import Focus, check_policy
 from webhook.cli.live.judged import LivePod
+from webhook.cli.selection import ask_cluster
 from webhook.errors import FairleadError
 
 if TYPE_CHECKING:
-    from webhook.cli.chosen import Chosen
     from webhook.cli.live.question import Answers
+    from webhook.cli.selection import Selection
 
 _NOTHING = Focus()
 
 
-def answered(chosen: Chosen, focus: Focus = _NOTHING) -> Answers:
+def answers_or_exit(selection: Selection, focus: Focus = _NOTHING) -> Answers:
     """The answers. An error is told, and ends the command."""
     try:
-        answers = ask_cluster(chosen)
+        answers = ask_cluster(selection)
         check_policy(focus, answers.policies, _stamped(answers))
     except FairleadError as error:
         fail(error, 2)

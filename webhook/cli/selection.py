@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class Selection:
     """The arguments and options as they were given."""
 
     words: tuple[str, ...]
@@ -66,7 +66,7 @@ class _Told(NamedTuple):
     notes: Sequence[str] = ()
 
 
-def read_files(chosen: Chosen) -> tuple[Offline, Sequence[Node] | None]:
+def read_files(selection: Selection) -> tuple[Offline, Sequence[Node] | None]:
     """What the files say, and where the word `cluster` stands, the cluster.
 
     With its policies it also tells what no file does: the labels of namespaces, and the default
@@ -76,16 +76,16 @@ def read_files(chosen: Chosen) -> tuple[Offline, Sequence[Node] | None]:
     from webhook.placement.nodes import by_name
 
     told = _Told(None, None, {}, "")
-    paths = paths_of(chosen.policies)
-    if CLUSTER in (*chosen.policies, chosen.nodes):
-        told = asyncio.run(_told(chosen))
+    paths = paths_of(selection.policies)
+    if CLUSTER in (*selection.policies, selection.nodes):
+        told = asyncio.run(_told(selection))
     offline = read_offline(
-        chosen.filenames,
+        selection.filenames,
         paths if told.policies is None else told.policies,
-        chosen.namespace or "default",
-        chosen.namespaces_file,
+        selection.namespace or "default",
+        selection.namespaces_file,
     )
-    nodes = chosen.nodes
+    nodes = selection.nodes
     known = told.nodes if nodes is None or nodes is CLUSTER else read_nodes(nodes)
     cluster = replace(offline.cluster, node=by_name(known))
     if not cluster.default_priority_class:
@@ -102,15 +102,15 @@ def read_files(chosen: Chosen) -> tuple[Offline, Sequence[Node] | None]:
     return found, known
 
 
-async def _told(chosen: Chosen) -> _Told:
+async def _told(selection: Selection) -> _Told:
     from webhook.cli.cluster_surroundings import read_default_class, read_labels
     from webhook.cli.live.asking import node_list, policy_set
     from webhook.cli.live.served import differing
     from webhook.cli.live.unstamped import read_configuration
 
-    async with client_of(chosen.kubeconfig, chosen.context) as client:
-        nodes = await node_list(client, CLUSTER) if chosen.nodes is CLUSTER else None
-        if CLUSTER not in chosen.policies:
+    async with client_of(selection.kubeconfig, selection.context) as client:
+        nodes = await node_list(client, CLUSTER) if selection.nodes is CLUSTER else None
+        if CLUSTER not in selection.policies:
             return _Told(None, nodes, {}, "")
         policies = await policy_set(client, ())
         labels = await read_labels(client, "")
@@ -120,20 +120,20 @@ async def _told(chosen: Chosen) -> _Told:
         return _Told(policies, nodes, labels, default, configuration, notes)
 
 
-def ask_cluster(chosen: Chosen) -> Answers:
+def ask_cluster(selection: Selection) -> Answers:
     """What is found of live objects. Raises FairleadError, and UsageError."""
     from webhook.cli.live.words import named
 
-    return asyncio.run(_asked(chosen, named(chosen.words)))
+    return asyncio.run(_asked(selection, named(selection.words)))
 
 
-async def _asked(chosen: Chosen, targets: Sequence[Named]) -> Answers:
+async def _asked(selection: Selection, targets: Sequence[Named]) -> Answers:
     from webhook.cli.live.asking import ask
     from webhook.cli.live.question import Question
     from webhook.kube.config import default_namespace
 
-    kubeconfig = chosen.kubeconfig or usual_kubeconfig()
-    namespace = chosen.namespace or default_namespace(kubeconfig, context=chosen.context)
-    question = Question(targets, namespace, chosen.policies, chosen.nodes)
-    async with client_of(kubeconfig, chosen.context) as client:
+    kubeconfig = selection.kubeconfig or usual_kubeconfig()
+    namespace = selection.namespace or default_namespace(kubeconfig, context=selection.context)
+    question = Question(targets, namespace, selection.policies, selection.nodes)
+    async with client_of(kubeconfig, selection.context) as client:
         return await ask(client, question)

@@ -1,4 +1,4 @@
-"""A policy as those beside it see it: its wishes with their places, and the pods it is for."""
+"""A policy as those beside it see it: its settings with their places, and the pods it is for."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from webhook.placement import label_values, node_affinity
 from webhook.placement.fields import Shape
 from webhook.placement.fold import fold
-from webhook.placement.node_wishes import condition_of
+from webhook.placement.node_settings import condition_of
 from webhook.placement.pod import AFFINITY_LISTS, REQUIRED
-from webhook.placement.wishes import (
+from webhook.placement.settings import (
     PARTS,
-    CapacityWish,
-    ListWish,
-    MemberWish,
-    RequiredWish,
-    Wish,
+    CapacitySetting,
+    ListSetting,
+    MemberSetting,
+    PlacementSetting,
+    RequiredSetting,
 )
 from webhook.policy import compile as compiling
 from webhook.policy import operating_system
@@ -41,22 +41,22 @@ _LIGHT: Final = 2_000
 # no label's key begins with a slash, and no field is called so.
 _FEW_VALUES: Final = 64
 _TERMS: Final = "/terms"
-# Terms of a condition that are few; wishes of a policy that are.
+# Terms of a condition that are few; settings of a policy that are.
 _FEW_TERMS: Final = 5
 _FEW: Final = 8
 
 
-class Said(NamedTuple):
-    """One wish, where it stands in its document, and which node labels and fields it limits."""
+class LocatedSetting(NamedTuple):
+    """One setting, where it stands in its document, and which node labels and fields it limits."""
 
-    wish: Wish
+    setting: PlacementSetting
     path: Path
     limits: frozenset[str]
 
     @property
     def rivals(self) -> frozenset[str]:
-        """What another wish has to have in common with it, if no node is to meet both."""
-        terms = limits(self.wish)
+        """What another setting has to have in common with it, if no node is to meet both."""
+        terms = limits(self.setting)
         values = sum(
             len(requirement.get("values") or ())
             for term in terms
@@ -73,22 +73,22 @@ class Said(NamedTuple):
 class Policy:
     """One policy. `order`: higher priority first, then by name.
 
-    said: every wish of it
+    said: every setting of it
     hard: those of requirements and overrides, `mind` as a text that is equal where they are
     sure: requirements that limit nodes, if it is enforced everywhere; else none
     rollout: the pods that it is enforced for, if only for some
     contradictory: whether its own requirements reject every pod
     work: to fold it with another policy takes so many times the work of a small one
     work_to_match: the same, of asking which pods it is for
-    required_none: classes of which it requires None, by the field of such a wish
+    required_none: classes of which it requires None, by the field of such a setting
     """
 
     document: Document
     model: PlacementPolicy
-    said: tuple[Said, ...]
-    hard: tuple[Said, ...]
+    said: tuple[LocatedSetting, ...]
+    hard: tuple[LocatedSetting, ...]
     mind: bytes
-    sure: tuple[Said, ...]
+    sure: tuple[LocatedSetting, ...]
     required_none: frozenset[str]
     match: Reach
     exclude: tuple[Reach, ...]
@@ -109,12 +109,12 @@ class Policy:
         """What policies are sorted by."""
         return -self.model.spec.priority, self.model.name
 
-    def of_parts(self, *parts: str) -> list[Said]:
-        """The wishes of these parts."""
-        return [each for each in self.said if each.wish.part in parts]
+    def of_parts(self, *parts: str) -> list[LocatedSetting]:
+        """The settings of these parts."""
+        return [each for each in self.said if each.setting.part in parts]
 
     def apart(self, other: Policy) -> bool:
-        """Whether it is certain that no pod is given wishes of both."""
+        """Whether it is certain that no pod is given settings of both."""
         systems = {each.system[1] for each in (self, other) if each.system}
         if len(systems) > 1 and not (
             self.of_parts("requirements") or other.of_parts("requirements")
@@ -163,11 +163,11 @@ def policy(
     document: Document, model: PlacementPolicy, classes: Mapping[str, CapacityClass]
 ) -> Policy:
     """The policy of a document. Raises KeyError for a class that `classes` does not hold."""
-    wishes = compiling.wishes(model, classes)
-    said = tuple(_said(wishes))
+    settings = compiling.settings(model, classes)
+    said = tuple(_said(settings))
     spec = model.spec
     everywhere = spec.enforcement == "Enforce" and spec.rollout is None
-    required = [each for each in said if each.wish.part == "requirements"]
+    required = [each for each in said if each.setting.part == "requirements"]
     parts = (spec.requirements, spec.overrides)
     blocks = (spec.match or Match(), *spec.exclude)
     texts = [part.model_dump_json(exclude_none=True) if part else "" for part in parts]
@@ -175,22 +175,22 @@ def policy(
         document,
         model,
         said,
-        tuple(each for each in said if not each.wish.is_default),
+        tuple(each for each in said if not each.setting.is_default),
         "\n".join(texts).encode(),
         tuple(each for each in required if everywhere and each.limits),
-        frozenset(each.wish.field for each in required if _is_none(each.wish)),
+        frozenset(each.setting.field for each in required if _is_none(each.setting)),
         Reach(spec.match or Match()),
         tuple(Reach(block) for block in spec.exclude),
         Reach(Match(namespaces=spec.rollout.namespaces)) if spec.rollout else None,
         nothing(spec.match or Match(), spec.exclude) is None,
-        bool(fold((model.name,), [each.wish for each in required]).contradictions),
+        bool(fold((model.name,), [each.setting for each in required]).contradictions),
         max(
             _work(sum(map(len, texts)), _LIGHT),
             _work(len(said), _FEW),
-            _work(max((len(limits(wish)) for wish in wishes), default=0), _FEW_TERMS),
+            _work(max((len(limits(setting)) for setting in settings), default=0), _FEW_TERMS),
         ),
         _work(sum(len(each.model_dump_json(exclude_none=True)) for each in blocks), _LIGHT),
-        operating_system.of_wishes(wishes),
+        operating_system.required_system(settings),
     )
 
 
@@ -199,35 +199,37 @@ def _work(size: int, small: int) -> int:
     return 1 + (size // small) ** 2
 
 
-def _is_none(wish: Wish) -> bool:
-    return isinstance(wish, CapacityWish) and wish.mode.does_nothing
+def _is_none(setting: PlacementSetting) -> bool:
+    return isinstance(setting, CapacitySetting) and setting.mode.does_nothing
 
 
-def limits(wish: Wish) -> Sequence[Term]:
-    """The terms of which a node must meet one for the wish's sake; none if any node will do."""
-    if isinstance(wish, MemberWish) and wish.map == "nodeSelector":
-        return [{"matchExpressions": [label_values.equal(wish.key, str(wish.value))]}]
-    return condition_of(wish) or ()
+def limits(setting: PlacementSetting) -> Sequence[Term]:
+    """The terms of which a node must meet one for the setting's sake; none if any node will do."""
+    if isinstance(setting, MemberSetting) and setting.map == "nodeSelector":
+        return [{"matchExpressions": [label_values.equal(setting.key, str(setting.value))]}]
+    return condition_of(setting) or ()
 
 
-def _said(wishes: Iterable[Wish]) -> Iterator[Said]:
-    seen: Counter[tuple[str, type[Wish]]] = Counter()
-    for wish in wishes:
-        kind = (wish.part, type(wish))
-        yield Said(wish, ("spec", wish.part, *_place(wish, seen[kind])), _keys(limits(wish)))
+def _said(settings: Iterable[PlacementSetting]) -> Iterator[LocatedSetting]:
+    seen: Counter[tuple[str, type[PlacementSetting]]] = Counter()
+    for setting in settings:
+        kind = (setting.part, type(setting))
+        yield LocatedSetting(
+            setting, ("spec", setting.part, *_place(setting, seen[kind])), _keys(limits(setting))
+        )
         seen[kind] += 1
 
 
-def _place(wish: Wish, before: int) -> Path:
-    """Where in its part a wish stands, after so many of its type."""
-    match wish:
-        case MemberWish():
-            return (wish.map, wish.key)
-        case RequiredWish():
+def _place(setting: PlacementSetting, before: int) -> Path:
+    """Where in its part a setting stands, after so many of its type."""
+    match setting:
+        case MemberSetting():
+            return (setting.map, setting.key)
+        case RequiredSetting():
             return ("affinity", "nodeAffinity", REQUIRED)
-        case ListWish():
-            return ("affinity", *AFFINITY_LISTS[wish.name])
-    return (wish.row.name,) if wish.row.shape is Shape.SCALAR else (wish.row.name, before)
+        case ListSetting():
+            return ("affinity", *AFFINITY_LISTS[setting.name])
+    return (setting.row.name,) if setting.row.shape is Shape.SCALAR else (setting.row.name, before)
 
 
 def _keys(terms: Sequence[Term]) -> frozenset[str]:
@@ -236,6 +238,6 @@ def _keys(terms: Sequence[Term]) -> frozenset[str]:
     return node_affinity.keys(terms) | frozenset(fields)
 
 
-def rank(said: Said, at: int) -> tuple[int, int]:
-    """When the wish of the policy at this position is folded; lower is earlier."""
-    return PARTS.index(said.wish.part), at
+def rank(said: LocatedSetting, at: int) -> tuple[int, int]:
+    """When the setting of the policy at this position is folded; lower is earlier."""
+    return PARTS.index(said.setting.part), at

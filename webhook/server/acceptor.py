@@ -1,4 +1,4 @@
-"""Accepts connections, has a crowd count them, and makes the TLS handshakes."""
+"""Accepts connections, has a limiter count them, and makes the TLS handshakes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import socket
 from asyncio.sslproto import SSLProtocol
 from typing import TYPE_CHECKING, Final, NoReturn, cast
 
-from webhook.server.crowd import Stage
+from webhook.server.connection_limiter import Stage
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
-    from webhook.server.crowd import Crowd, Visit
+    from webhook.server.connection_limiter import Connection, ConnectionLimiter
 
 _logger = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ _BROKEN: Final = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK})
 
 
 class TlsProtocol(SSLProtocol):
-    """asyncio's TLS for one visit, with a smaller buffer; tells the visit when the peer reads.
+    """asyncio's TLS for one client, with a smaller buffer; tells the client when the peer reads.
 
     Used through the seam of every protocol: handed to the loop, for a connection without TLS.
     `handshaken` is done when `protocol` is connected, or has the error of the handshake.
@@ -55,7 +55,7 @@ class TlsProtocol(SSLProtocol):
 
     def __init__(
         self,
-        visit: Visit,
+        client: Connection,
         protocol: asyncio.Protocol,
         context: ssl.SSLContext,
         handshaken: asyncio.Future[None],
@@ -69,7 +69,7 @@ class TlsProtocol(SSLProtocol):
             ssl_handshake_timeout=HANDSHAKE_SECONDS,
             ssl_shutdown_timeout=_GOODBYE_SECONDS,
         )
-        self._visit = visit
+        self._visit = client
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin the handshake."""
@@ -87,28 +87,28 @@ class TlsProtocol(SSLProtocol):
         self._visit.on_writable(True)
 
 
-class Doorway:
+class Acceptor:
     """Takes connections from a listening socket and gives each a protocol of its own.
 
     Not before its first bytes are there: what a protocol takes, TLS above all, is not for
     connections that say nothing.
-    `protocol` makes it for a visit; it has to tell the crowd when the connection is lost.
+    `protocol` makes it for a client; it has to tell the limiter when the connection is lost.
     """
 
     def __init__(
         self,
         listening: socket.socket,
-        crowd: Crowd,
-        protocol: Callable[[Visit], asyncio.Protocol],
+        limiter: ConnectionLimiter,
+        protocol: Callable[[Connection], asyncio.Protocol],
         tls: ssl.SSLContext | None,
     ) -> None:
         listening.setblocking(False)
         self._listening = listening
-        self._crowd = crowd
+        self._crowd = limiter
         self._protocol = protocol
         self._tls = tls
         self._silent: set[socket.socket] = set()
-        self._waiting: asyncio.Queue[tuple[Visit, socket.socket]] = asyncio.Queue()
+        self._waiting: asyncio.Queue[tuple[Connection, socket.socket]] = asyncio.Queue()
         self._arriving: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
@@ -149,31 +149,31 @@ class Doorway:
             self._receive(connection, loop)
 
     def _receive(self, connection: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
-        visit = self._crowd.admit(connection)
+        client = self._crowd.admit(connection)
         if _has_sent(connection):
             # In a rush it would be pushed out of the silent ones before the loop turns.
-            self._let_speak(visit, connection)
+            self._let_speak(client, connection)
             return
         self._silent.add(connection)
-        loop.add_reader(connection, self._queue, visit, connection, loop)
+        loop.add_reader(connection, self._queue, client, connection, loop)
 
     def _queue(
-        self, visit: Visit, connection: socket.socket, loop: asyncio.AbstractEventLoop
+        self, client: Connection, connection: socket.socket, loop: asyncio.AbstractEventLoop
     ) -> None:
-        """It has sent something, was closed by its peer, or by the crowd."""
+        """It has sent something, was closed by its peer, or by the limiter."""
         loop.remove_reader(connection)
         self._silent.discard(connection)
         if _has_sent(connection):
-            self._let_speak(visit, connection)
+            self._let_speak(client, connection)
         else:
-            self._crowd.gone(visit)
+            self._crowd.gone(client)
             connection.close()
 
-    def _let_speak(self, visit: Visit, connection: socket.socket) -> None:
-        if self._crowd.spoke(visit):
-            self._waiting.put_nowait((visit, connection))
+    def _let_speak(self, client: Connection, connection: socket.socket) -> None:
+        if self._crowd.spoke(client):
+            self._waiting.put_nowait((client, connection))
         else:
-            self._crowd.gone(visit)
+            self._crowd.gone(client)
             connection.close()
 
     async def _let_in(self) -> NoReturn:
@@ -187,24 +187,24 @@ class Doorway:
                 # As above.
                 await asyncio.sleep(0)
 
-    def _begin(self, visit: Visit, connection: socket.socket) -> bool:
-        if not self._crowd.call_in(visit, Stage.SHAKING if self._tls else Stage.NEW):
+    def _begin(self, client: Connection, connection: socket.socket) -> bool:
+        if not self._crowd.call_in(client, Stage.SHAKING if self._tls else Stage.NEW):
             connection.close()
             return False
         loop = asyncio.get_running_loop()
-        task = loop.create_task(self._arrive(connection, visit, loop))
+        task = loop.create_task(self._arrive(connection, client, loop))
         self._arriving.add(task)
         task.add_done_callback(self._arriving.discard)
         return True
 
     async def _arrive(
-        self, connection: socket.socket, visit: Visit, loop: asyncio.AbstractEventLoop
+        self, connection: socket.socket, client: Connection, loop: asyncio.AbstractEventLoop
     ) -> None:
         handshaken = loop.create_future()
-        protocol = self._protocol(visit)
+        protocol = self._protocol(client)
         outer: asyncio.BaseProtocol = protocol
         if self._tls:
-            outer = TlsProtocol(visit, protocol, self._tls, handshaken)
+            outer = TlsProtocol(client, protocol, self._tls, handshaken)
         else:
             handshaken.set_result(None)
         transport: asyncio.BaseTransport | None = None
@@ -218,13 +218,13 @@ class Doorway:
             _logger.debug("no handshake", extra={"error": str(error)})
         finally:
             if not arrived:
-                self._crowd.gone(visit)
+                self._crowd.gone(client)
                 if transport:
                     cast("asyncio.Transport", transport).abort()
 
 
 def allow_descriptors(limit: int) -> None:
-    """Have the process open as many files as a crowd of this limit needs, where it may.
+    """Have the process open as many files as a limiter of this limit needs, where it may.
 
     Many container runtimes give 1,024, and allow far more.
     """

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from tests.controller.runs import UID, Api, Json, raw_pod, raw_run, refused, run
-from webhook.controller.carry_out import Doer, Done
-from webhook.controller.known import Known
+from webhook.controller.action_executor import ActionExecutor, Done
 from webhook.controller.objects import Objects
+from webhook.controller.observed_state import ObservedState
 from webhook.controller.refusals import Refusals
 from webhook.errors import NotLeading
 from webhook.run.actions import (
@@ -58,10 +58,10 @@ class Stage:
 
     def __init__(self) -> None:
         self.now = 100.0
-        self.api, self.known, self.counted = Api(), Known(), Counted()
+        self.api, self.known, self.counted = Api(), ObservedState(), Counted()
         self.refusals = Refusals(clock=lambda: self.now, random=Random(1))
         objects = Objects(self.api.client, self.api.writer, self.known)
-        self.doer = Doer(objects, self.refusals, self.counted)
+        self.doer = ActionExecutor(objects, self.refusals, self.counted)
 
     def do(self, *actions: Action, over: bool = False, **spec: Any) -> Done:
         whole = run(**spec)

@@ -50,10 +50,10 @@ class Stage(enum.Enum):
 _SHARES: Final = {Stage.SHAKING: 0.2, Stage.NEW: 0.2, Stage.ANSWERED: 0.6}
 
 
-class Visit:
+class Connection:
     """One connection, from the moment it is accepted.
 
-    stage: how far it has come; the crowd sets it.
+    stage: how far it has come; the limiter sets it.
     since: when its present wait began: at the door, for a handshake, a request, or the rest of one.
     deadline: until when that wait may last.
     write_deadline: until when its answer has to be written; infinite if nothing waits for that.
@@ -102,12 +102,12 @@ class Visit:
                 self._socket.shutdown(socket.SHUT_RDWR)
 
 
-class Crowd:
+class ConnectionLimiter:
     """All connections of one listener; used on the event loop's thread only.
 
     `limit` is how many places there are; as many again may say nothing, and wait at the door: those
     cost a tenth of the memory. Beyond it a connection is closed, of the stage that exceeds its
-    share of the places by most; within the stage, the one that has waited longest. So no crowd,
+    share of the places by most; within the stage, the one that has waited longest. So no limiter,
     wherever it stops, pushes out those who are elsewhere: neither connections that are used again
     and again, nor those that are just being made. Nor is a busy one closed: it has its answer soon.
     `on_ended` hears why a connection was closed.
@@ -127,67 +127,67 @@ class Crowd:
         self._clock = clock
         self._on_ended = on_ended
         # Each in the order in which they came to it.
-        self._visits: dict[Stage, dict[Visit, None]] = {stage: {} for stage in Stage}
+        self._visits: dict[Stage, dict[Connection, None]] = {stage: {} for stage in Stage}
         self._busy = 0
         self._held = 0
 
     @property
     def connections(self) -> int:
         """How many connections there are, silent ones and handshakes included."""
-        return sum(len(visits) for visits in self._visits.values())
+        return sum(len(clients) for clients in self._visits.values())
 
     @property
     def busy(self) -> int:
         """How many whole requests have come that are not answered yet, one a connection."""
         return self._busy
 
-    def admit(self, connection: socket.socket) -> Visit:
+    def admit(self, connection: socket.socket) -> Connection:
         """Count a connection in, in the place of the first silent one if there are too many."""
         self._make_room_outside(Stage.SILENT)
-        visit = Visit(connection, self._clock())
-        self._visits[Stage.SILENT][visit] = None
-        return visit
+        client = Connection(connection, self._clock())
+        self._visits[Stage.SILENT][client] = None
+        return client
 
-    def spoke(self, visit: Visit) -> bool:
+    def spoke(self, client: Connection) -> bool:
         """Its first bytes are there; False if it was closed meanwhile."""
-        if visit not in self:
+        if client not in self:
             return False
         self._make_room_outside(Stage.AT_THE_DOOR)
-        visit.since = self._clock()
-        visit.deadline = math.inf
-        self.advance(visit, Stage.AT_THE_DOOR)
+        client.since = self._clock()
+        client.deadline = math.inf
+        self.advance(client, Stage.AT_THE_DOOR)
         return True
 
-    def call_in(self, visit: Visit, stage: Stage = Stage.SHAKING) -> bool:
+    def call_in(self, client: Connection, stage: Stage = Stage.SHAKING) -> bool:
         """Give it a place: its handshake may begin; False if it was closed meanwhile, or is now.
 
         `stage` is NEW where there is no handshake: or else, in a rush, those that are about to be
-        answered would be the crowd that makes room for whoever sends no whole request.
+        answered would be the limiter that makes room for whoever sends no whole request.
 
         It is where it comes too late, so that each wait at the door is short: if all waited for
         their turn, then in a rush everybody would be let in when he has just given up, and nobody
         would be served. And it is if all others are busy.
         """
-        if visit not in self:
+        if client not in self:
             return False
         now = self._clock()
-        if now - visit.since > DOOR_SECONDS:
-            self.end(visit, "late")
+        if now - client.since > DOOR_SECONDS:
+            self.end(client, "late")
             return False
         while sum(len(self._visits[stage]) for stage in _SHARES) >= self._limit:
             if not self._end_one():
-                self.end(visit, "crowded")
+                self.end(client, "crowded")
                 return False
-        visit.since = now
-        self.advance(visit, stage)
+        client.since = now
+        self.advance(client, stage)
         return True
 
-    def advance(self, visit: Visit, stage: Stage) -> None:
-        """Note how far the visit has come; nothing, if it is not counted any more."""
-        if visit in self and visit.stage is not stage:
-            del self._visits[visit.stage][visit]
-            visit.stage = stage
-            self._visits[stage][visit] = None
+    def advance(self, client: Connection, stage: Stage) -> None:
+        """Note how far the client has come; nothing, if it is not counted any more."""
+        if client in self and client.stage is not stage:
+            del self._visits[client.stage][client]
+            client.stage = stage
+            self._visits[stage][client] = None
 
     def make_room(self) -> None:
         """Close a connection, for there is no descriptor or memory for another."""
@@ -198,9 +198,9 @@ class Crowd:
             self._end_one()
 
     def _make_room_outside(self, stage: Stage) -> None:
-        visits = self._visits[stage]
-        if len(visits) >= self._limit:
-            self.end(next(iter(visits)), "crowded")
+        clients = self._visits[stage]
+        if len(clients) >= self._limit:
+            self.end(next(iter(clients)), "crowded")
 
     def _end_one(self) -> bool:
         """Close one that has a place; False if all are busy."""
@@ -209,56 +209,56 @@ class Crowd:
             return len(self._visits[stage]) - self._shares[stage]
 
         for stage in sorted(_SHARES, key=excess, reverse=True):
-            visits = self._visits[stage]
-            waiting = [each for each in visits if not each.busy]
+            clients = self._visits[stage]
+            waiting = [each for each in clients if not each.busy]
             if waiting:
                 self.end(min(waiting, key=lambda each: each.since), "crowded")
                 return True
         return False
 
-    def __contains__(self, visit: Visit) -> bool:
-        return visit in self._visits[visit.stage]
+    def __contains__(self, client: Connection) -> bool:
+        return client in self._visits[client.stage]
 
-    def _all(self) -> list[Visit]:
-        return [visit for visits in self._visits.values() for visit in visits]
+    def _all(self) -> list[Connection]:
+        return [client for clients in self._visits.values() for client in clients]
 
-    def gone(self, visit: Visit) -> None:
+    def gone(self, client: Connection) -> None:
         """Count a connection out; said again, it changes nothing."""
-        self._visits[visit.stage].pop(visit, None)
-        self.freed(visit)
-        self._hold(visit, 0)
-        self.mark(visit, busy=False)
+        self._visits[client.stage].pop(client, None)
+        self.freed(client)
+        self._hold(client, 0)
+        self.mark(client, busy=False)
 
-    def mark(self, visit: Visit, *, busy: bool) -> None:
-        """Note whether the visit has a whole request that is not answered yet."""
-        self._busy += busy - visit.busy
-        visit.busy = busy
+    def mark(self, client: Connection, *, busy: bool) -> None:
+        """Note whether the client has a whole request that is not answered yet."""
+        self._busy += busy - client.busy
+        client.busy = busy
 
-    def took(self, visit: Visit, count: int) -> None:
+    def took(self, client: Connection, count: int) -> None:
         """Count bytes of a body."""
-        if visit not in self:
+        if client not in self:
             return
-        visit.body += count
+        client.body += count
         self._held += count
         self._make_memory()
 
-    def freed(self, visit: Visit) -> None:
-        """The visit's body is not held any more."""
-        self._held -= visit.body
-        visit.body = 0
+    def freed(self, client: Connection) -> None:
+        """The connection's body is not held any more."""
+        self._held -= client.body
+        client.body = 0
 
-    def left_unwritten(self, visit: Visit, count: int) -> None:
-        """Note how many bytes of the visit's answer are not written yet.
+    def left_unwritten(self, client: Connection, count: int) -> None:
+        """Note how many bytes of the connection's answer are not written yet.
 
         From the first of them until there are none the time for writing passes.
         """
-        if visit not in self:
+        if client not in self:
             return
         if not count:
-            visit.write_deadline = math.inf
-        elif not visit.unwritten:
-            visit.write_deadline = self._clock() + WRITE_SECONDS
-        self._hold(visit, count)
+            client.write_deadline = math.inf
+        elif not client.unwritten:
+            client.write_deadline = self._clock() + WRITE_SECONDS
+        self._hold(client, count)
         self._make_memory()
 
     def full(self) -> bool:
@@ -268,11 +268,11 @@ class Crowd:
     def sweep(self) -> None:
         """Close the connections whose deadline is over."""
         now = self._clock()
-        for visit in self._all():
-            if visit.write_deadline <= now:
-                self.end(visit, "unread")
-            elif visit.deadline <= now:
-                self.end(visit, "slow")
+        for client in self._all():
+            if client.write_deadline <= now:
+                self.end(client, "unread")
+            elif client.deadline <= now:
+                self.end(client, "slow")
 
     async def run(self) -> NoReturn:
         """Sweep all the time, until cancelled."""
@@ -280,26 +280,26 @@ class Crowd:
             await asyncio.sleep(SWEEP)
             self.sweep()
 
-    def end(self, visit: Visit, reason: Reason) -> None:
+    def end(self, client: Connection, reason: Reason) -> None:
         """Close a connection at once, and count why."""
         # Its own end takes a turn of the loop or two, and room is wanted now.
-        self.gone(visit)
-        visit.end()
+        self.gone(client)
+        client.end()
         self._on_ended(reason)
 
     def end_all(self) -> None:
         """Close what is left when the process goes."""
-        for visit in self._all():
-            self.gone(visit)
-            visit.end()
+        for client in self._all():
+            self.gone(client)
+            client.end()
 
     def refused(self) -> None:
         """Count a connection that is closed after the refusal of what came over it."""
         self._on_ended("malformed")
 
-    def _hold(self, visit: Visit, unwritten: int) -> None:
-        self._held += unwritten - visit.unwritten
-        visit.unwritten = unwritten
+    def _hold(self, client: Connection, unwritten: int) -> None:
+        self._held += unwritten - client.unwritten
+        client.unwritten = unwritten
 
     def _make_memory(self) -> None:
         """Beyond what all may hold, the longest to send a body or to read an answer goes."""

@@ -8,9 +8,9 @@ import pytest
 
 from tests.run.raw_pods import raw_pod, running, terminated, waiting
 from webhook import names
-from webhook.run import seen
+from webhook.run import observation
+from webhook.run.container_state import LONGEST_MESSAGE
 from webhook.run.observed import Exit
-from webhook.run.seen_containers import LONGEST_MESSAGE
 
 
 def exit_of(
@@ -20,7 +20,7 @@ def exit_of(
     **changes: Any,
 ) -> Exit | None:
     status = {"phase": phase, "containerStatuses": containers, "initContainerStatuses": init}
-    found = seen.pod(raw_pod(status=status, **changes))
+    found = observation.pod(raw_pod(status=status, **changes))
     assert found is not None
     return found.exit
 
@@ -119,7 +119,7 @@ def test_without_the_annotation_the_first_container_is_the_main_one(named: str |
 
 def waits(*containers: dict[str, Any], init: tuple[dict[str, Any], ...] = ()) -> Any:
     status = {"containerStatuses": containers, "initContainerStatuses": init}
-    found = seen.pod(raw_pod(status=status))
+    found = observation.pod(raw_pod(status=status))
     assert found is not None
     return found.waiting
 
@@ -140,7 +140,7 @@ def test_a_pod_runs_since_its_main_container_started() -> None:
     """And has done so when that has ended."""
 
     def since(*containers: dict[str, Any]) -> str:
-        found = seen.pod(raw_pod(status={"containerStatuses": containers}))
+        found = observation.pod(raw_pod(status={"containerStatuses": containers}))
         assert found is not None
         return found.running_since
 
@@ -152,7 +152,7 @@ def test_a_pod_runs_since_its_main_container_started() -> None:
     assert since(running("proxy"), waiting("main", "ContainerCreating")) == ""
     assert since() == ""
 
-    found = seen.pod(
+    found = observation.pod(
         raw_pod(
             spec={"initContainers": [{"name": "a"}, {"name": "b"}]},
             status={"initContainerStatuses": [terminated("a", 0), waiting("b", "PodInitializing")]},

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
+from webhook.run.container_state import Containers
 from webhook.run.observed import OwnedDeployment, OwnedPod
-from webhook.run.seen_containers import Containers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -11,7 +11,7 @@ from webhook import names
 from webhook.controller.nodes import Nodes
 from webhook.controller.stored_run import StoredRun, store
 from webhook.kube.cache import Cache
-from webhook.run import seen
+from webhook.run import observation
 from webhook.run.observed import Observed, OwnedDeployment, OwnedPod
 
 if TYPE_CHECKING:
@@ -74,14 +74,14 @@ class RunsDeployment(NamedTuple):
     deployment: OwnedDeployment
 
 
-class Known:
+class ObservedState:
     """The caches, kept current by the informers, and what was written put in at once."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.runs: Cache[StoredRun] = Cache(store, clock=clock)
-        self.pods: Cache[OwnedPod] = Cache(seen.pod, clock=clock)
+        self.pods: Cache[OwnedPod] = Cache(observation.pod, clock=clock)
         self.services: Cache[RunsService] = Cache(_service, clock=clock)
-        self.config_maps: Cache[str] = Cache(seen.owner_uid, clock=clock)
+        self.config_maps: Cache[str] = Cache(observation.owner_uid, clock=clock)
         self.deployments: Cache[RunsDeployment] = Cache(_deployment, clock=clock)
         self._pods = ByRun(self.pods, lambda pod: pod.run_uid)
         self._services = ByRun(self.services, lambda owned: owned.run_uid)
@@ -148,7 +148,7 @@ class Known:
 
 
 def _service(raw: dict[str, Any]) -> RunsService | None:
-    uid = seen.owner_uid(raw)
+    uid = observation.owner_uid(raw)
     return (
         RunsService(
             uid,
@@ -161,5 +161,5 @@ def _service(raw: dict[str, Any]) -> RunsService | None:
 
 
 def _deployment(raw: dict[str, Any]) -> RunsDeployment | None:
-    uid, found = seen.owner_uid(raw), seen.deployment(raw)
+    uid, found = observation.owner_uid(raw), observation.deployment(raw)
     return RunsDeployment(uid, found) if uid and found else None

@@ -80,7 +80,7 @@ class Unplaced(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ClusterState:
     """What there is. None where it is absent; `unread` says of what that cannot be told.
 
     version: of this program; server: the API server's gitVersion.

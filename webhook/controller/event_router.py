@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.controller.known import Known, RunsDeployment, RunsService
     from webhook.controller.nodes import WatchedNode
+    from webhook.controller.observed_state import ObservedState, RunsDeployment, RunsService
     from webhook.controller.stored_run import StoredRun
     from webhook.kube.cache import Change
     from webhook.kube.work_queue import WorkQueue
@@ -22,13 +22,15 @@ LEAST: Final = 0.02
 MOST: Final = 1.0
 
 
-class Feed:
+class EventRouter:
     """Adds a run's key when the run or something that it owns has changed.
 
     Without a queue, in a process that does not lead, changes go nowhere.
     """
 
-    def __init__(self, known: Known, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, known: ObservedState, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._known = known
         self._clock = clock
         self._queue: WorkQueue | None = None
@@ -41,13 +43,13 @@ class Feed:
         known.nodes.cache.subscribe(self._node_changed)
 
     def begin(self, queue: WorkQueue) -> None:
-        """Feed this queue from now on: first with every run there is."""
+        """EventRouter this queue from now on: first with every run there is."""
         self._queue = queue
         for key in self._known.runs.items():
             queue.add(key)
 
     def end(self) -> None:
-        """Feed no queue any more."""
+        """EventRouter no queue any more."""
         self._queue = None
         self._looked.clear()
 

@@ -19,8 +19,8 @@ import pytest
 
 from tests.eventually import eventually
 from tests.server.serving import HOST, post, running
-from webhook.server.crowd import DOOR_SECONDS, Crowd, Visit
-from webhook.server.doorway import READ_BYTES, TlsProtocol, allow_descriptors
+from webhook.server.acceptor import READ_BYTES, TlsProtocol, allow_descriptors
+from webhook.server.connection_limiter import DOOR_SECONDS, Connection, ConnectionLimiter
 
 
 @pytest.mark.parametrize(
@@ -41,10 +41,10 @@ def test_without_descriptors_the_longest_waiting_makes_room(
         return connection, address
 
     monkeypatch.setattr(BaseSelectorEventLoop, "sock_accept", short)
-    crowd = Crowd(1000)
-    with running(crowd=crowd) as server:
+    limiter = ConnectionLimiter(1000)
+    with running(limiter=limiter) as server:
         waiting = socket.create_connection((HOST, server.https_port))
-        eventually("somebody is in", lambda: crowd.connections)
+        eventually("somebody is in", lambda: limiter.connections)
         errors.append(number)
         socket.create_connection((HOST, server.https_port)).close()
         eventually("the error is over", lambda: not errors)
@@ -75,7 +75,7 @@ def test_an_error_of_one_connection_keeps_nobody_waiting(
         return await accept(loop, listening)
 
     monkeypatch.setattr(BaseSelectorEventLoop, "sock_accept", failing)
-    monkeypatch.setattr("webhook.server.doorway._PAUSE", 3600)
+    monkeypatch.setattr("webhook.server.acceptor._PAUSE", 3600)
     with running() as server:
         connection = server.connect()
         connection.timeout = 60
@@ -131,7 +131,7 @@ def test_the_names_of_asyncio_that_are_built_on_are_there() -> None:
         near, far = socket.socketpair()
         with near, far:
             handshaken = asyncio.get_running_loop().create_future()
-            tls = TlsProtocol(Visit(near, 0), asyncio.Protocol(), context, handshaken)
+            tls = TlsProtocol(Connection(near, 0), asyncio.Protocol(), context, handshaken)
             size = len(tls.get_buffer(-1))
             tls.connection_lost(None)
             return size
@@ -141,34 +141,34 @@ def test_the_names_of_asyncio_that_are_built_on_are_there() -> None:
 
 def test_a_client_that_speaks_no_tls_is_sent_away_and_counts_no_more() -> None:
     """Such as a scanner, or a probe at the wrong port."""
-    crowd = Crowd(1000)
-    with running(crowd=crowd) as server:
+    limiter = ConnectionLimiter(1000)
+    with running(limiter=limiter) as server:
         with socket.create_connection((HOST, server.https_port)) as plain:
             plain.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             while plain.recv(1000):
                 pass
-        eventually("no connection is left", lambda: not crowd.connections)
+        eventually("no connection is left", lambda: not limiter.connections)
 
 
 def test_whoever_waited_too_long_at_the_door_is_turned_away_at_once() -> None:
     """His own time is nearly over: the handshake would be lost work. He counts no more."""
     ended: list[str] = []
     late = itertools.count(step=DOOR_SECONDS + 1)
-    crowd = Crowd(1000, clock=lambda: next(late), on_ended=ended.append)
-    with running(crowd=crowd) as server:
+    limiter = ConnectionLimiter(1000, clock=lambda: next(late), on_ended=ended.append)
+    with running(limiter=limiter) as server:
         with socket.create_connection((HOST, server.https_port)) as connection:
             connection.sendall(b"\x16")
             with suppress(ConnectionResetError):
                 assert connection.recv(1) == b""
-        eventually("no connection is left", lambda: not crowd.connections)
+        eventually("no connection is left", lambda: not limiter.connections)
     assert ended == ["late"]
 
 
 def test_nobody_is_left_at_the_door_when_it_is_shut(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who was accepted and not yet let in has his connection closed, and waits for nothing."""
-    crowd = Crowd(1000)
-    monkeypatch.setattr("webhook.server.doorway._BEGUN", 1)
-    with running(crowd=crowd) as server:
+    limiter = ConnectionLimiter(1000)
+    monkeypatch.setattr("webhook.server.acceptor._BEGUN", 1)
+    with running(limiter=limiter) as server:
         waiting = [socket.create_connection((HOST, server.https_port)) for _ in range(50)]
     for each in waiting:
         each.settimeout(30)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
 from webhook.admission import stamp
-from webhook.installation.doctor.seen import Unplaced
+from webhook.installation.doctor.cluster_state import Unplaced
 from webhook.placement.label_values import holds
 
 if TYPE_CHECKING:

@@ -92,7 +92,7 @@ class Done:
         self.left = seconds if self.left is None else min(self.left, seconds)
 
 
-class Doer:
+class ActionExecutor:
     """Carries out the actions of one run after the other; one object for all runs."""
 
     def __init__(self, objects: Objects, refusals: Refusals, counts: Counts) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from webhook.cli.live.question import Answers
 
 
-def anew(answers: Answers, *, whole: bool) -> Offline:
+def recreated(answers: Answers, *, whole: bool) -> Offline:
     """The objects, pods as their authors wrote them. `whole`: they are to be printed as objects.
 
     Raises UsageError for a Run that is to be printed, for it has no such pod in its text.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tests.controller.runs import UID, Json, raw_pod, raw_run, stored_run
-from webhook.controller.known import Known
-from webhook.run import seen
+from webhook.controller.observed_state import ObservedState
+from webhook.run import observation
 from webhook.run.observed import OwnedPod, Refusal
 
 
 def pod(index: int, run_uid: str = UID) -> OwnedPod:
-    found = seen.pod(raw_pod(index, run_uid=run_uid))
+    found = observation.pod(raw_pod(index, run_uid=run_uid))
     assert found is not None
     return found
 
@@ -21,7 +21,7 @@ def service() -> Json:
 
 def test_what_a_run_owns_is_found_by_its_uid() -> None:
     """And nothing of another, though it be of the same name."""
-    known = Known()
+    known = ObservedState()
     known.pods.replace({"lab/mnist-worker-0": pod(0), "lab/mnist-worker-1": pod(1, "other")})
     known.services.put("lab/mnist", known.services.keep(service()))
     known.config_maps.put("lab/mnist-rendezvous", "other")
@@ -34,7 +34,7 @@ def test_what_a_run_owns_is_found_by_its_uid() -> None:
 
 def test_a_pod_that_is_gone_is_nobodys() -> None:
     """The index follows the cache, a change of owner too."""
-    known = Known()
+    known = ObservedState()
     known.pods.put("lab/mnist-worker-0", pod(0))
     known.pods.put("lab/mnist-worker-0", pod(0, "other"))
     assert (known.pod_count("lab", UID), known.pod_count("lab", "other")) == (0, 1)
@@ -44,7 +44,7 @@ def test_a_pod_that_is_gone_is_nobodys() -> None:
 
 def test_a_deployment_is_known_with_its_run() -> None:
     """One of somebody else is not remembered at all."""
-    known = Known()
+    known = ObservedState()
     metadata = {**raw_pod(0)["metadata"], "name": "lab"}
     known.deployments.put("lab/lab", known.deployments.keep({"metadata": metadata, "spec": {}}))
     deployment = known.observed("lab", UID).deployment
@@ -55,7 +55,7 @@ def test_a_deployment_is_known_with_its_run() -> None:
 
 def test_a_runs_key_is_found_by_its_uid_as_long_as_it_is_there() -> None:
     """A Run made anew under the same name is another."""
-    known = Known()
+    known = ObservedState()
     known.runs.put("lab/mnist", stored_run())
     assert known.key_of(UID) == "lab/mnist"
     again = raw_run(version=8)
@@ -68,9 +68,9 @@ def test_a_runs_key_is_found_by_its_uid_as_long_as_it_is_there() -> None:
 
 def test_a_pod_of_another_namespace_is_nobodys() -> None:
     """Whoever may make pods there must not have them counted here: a uid is no secret."""
-    known = Known()
+    known = ObservedState()
     known.pods.put("lab/mnist-worker-0", pod(0))
-    forged = seen.pod(raw_pod(0, uid="forged", namespace="elsewhere"))
+    forged = observation.pod(raw_pod(0, uid="forged", namespace="elsewhere"))
     known.pods.put("elsewhere/mnist-worker-0", forged)
     assert known.observed("lab", UID).pods["mnist-worker-0"].uid == "uid-0"
     known.pods.put("elsewhere/mnist-worker-0", None)

@@ -59,7 +59,7 @@ _OF_A_PLACEMENT: Final = (_keys("nodeSelector"), _keys("labels"), _keys("annotat
 
 DEAR: Final[Mapping[str, tuple[Rule, ...]]] = {
     "Defaults": _OF_A_PLACEMENT,
-    "Wishes": _OF_A_PLACEMENT,
+    "PlacementSettings": _OF_A_PLACEMENT,
     "LabelSelector": (_keys("matchLabels"),),
     "Shape": (_keys("labels"),),
     "NodeSelectorRequirement": (_WHOLE_NUMBERS,),

@@ -51,7 +51,7 @@ class Count(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class PoliciesInForce:
     """All of it.
 
     policies: None if the documents are no set; `wrong` says why

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from tests.controller.runs import UID, raw_node, raw_pod, stored_run
-from webhook.controller import feed as module
-from webhook.controller.feed import Feed
-from webhook.controller.known import Known
+from webhook.controller import event_router as module
+from webhook.controller.event_router import EventRouter
+from webhook.controller.observed_state import ObservedState
 from webhook.kube.cache import Cache
 from webhook.kube.work_queue import WorkQueue
-from webhook.run import seen
+from webhook.run import observation
 
 
 class Stage:
@@ -22,13 +22,13 @@ class Stage:
 
     def __init__(self) -> None:
         self.now = 1000.0
-        self.known = Known()
-        self.feed = Feed(self.known, clock=lambda: self.now)
+        self.known = ObservedState()
+        self.feed = EventRouter(self.known, clock=lambda: self.now)
         self.queue = WorkQueue(clock=lambda: self.now)
 
     def pod(self, index: int, version: int = 9) -> None:
         raw = raw_pod(index, uid=f"u{version}")
-        self.known.pods.put(f"lab/mnist-worker-{index}", seen.pod(raw))
+        self.known.pods.put(f"lab/mnist-worker-{index}", observation.pod(raw))
 
     async def taken(self) -> list[str]:
         """The keys that are ready, each looked at now."""
@@ -158,7 +158,7 @@ def test_a_node_that_changes_is_a_reason_to_look_at_the_runs_that_have_pods_ther
     async def act(stage: Stage) -> None:
         stage.known.runs.put("lab/mnist", stored_run())
         raw = {**raw_pod(0), "spec": {"nodeName": "spot-0"}}
-        stage.known.pods.put("lab/mnist-worker-0", seen.pod(raw))
+        stage.known.pods.put("lab/mnist-worker-0", observation.pod(raw))
         nodes = stage.known.nodes.cache
         for name in ("spot-0", "spot-1"):
             nodes.put(name, nodes.keep(raw_node(name)))

@@ -8,12 +8,12 @@ import pytest
 
 from tests.run.raw_pods import condition, owner_reference, raw_pod
 from webhook import names
-from webhook.run import seen
+from webhook.run import observation
 from webhook.run.observed import OwnedDeployment, OwnedPod
 
 
 def read(**changes: Any) -> OwnedPod:
-    found = seen.pod(raw_pod(**changes))
+    found = observation.pod(raw_pod(**changes))
     assert found is not None
     return found
 
@@ -44,7 +44,7 @@ def test_a_new_pod_is_pending_and_says_which_replica_it_is() -> None:
 )
 def test_a_pod_is_a_runs_only_by_its_controller_reference(references: Any) -> None:
     """A label alone proves nothing: anybody can write one."""
-    assert seen.pod(raw_pod(metadata={"ownerReferences": references})) is None
+    assert observation.pod(raw_pod(metadata={"ownerReferences": references})) is None
 
 
 def test_a_run_of_another_version_owns_its_pods_too() -> None:
@@ -74,7 +74,7 @@ def test_role_and_index_are_those_of_the_name(name: str, role: str, index: int) 
 )
 def test_a_pod_that_tells_no_replica_is_none_of_the_run(name: str) -> None:
     """Somebody else gave it our owner reference."""
-    assert seen.pod(raw_pod(name=name)) is None
+    assert observation.pod(raw_pod(name=name)) is None
 
 
 def replica_set() -> dict[str, Any]:
@@ -88,7 +88,7 @@ def test_the_pod_of_a_run_that_serves_is_no_replica() -> None:
         status={"conditions": [condition("PodScheduled", "False", "Unschedulable", "no node")]},
     )
     assert (found.run_uid, found.role, found.unscheduled) == ("run-uid", "", "no node")
-    assert seen.pod(raw_pod(metadata={"ownerReferences": [replica_set()]})) is None
+    assert observation.pod(raw_pod(metadata={"ownerReferences": [replica_set()]})) is None
 
 
 @pytest.mark.parametrize("phase", ["Pending", "Running", "Succeeded", "Failed", "Unknown"])
@@ -162,7 +162,7 @@ def test_status_reason_and_message_are_kept_and_bounded() -> None:
     """NodeLost, Evicted, Shutdown, Preempting: told in status.reason."""
     found = read(status={"phase": "Failed", "reason": "Evicted", "message": "x" * 5000})
     assert found.reason == "Evicted"
-    assert found.message == "x" * seen.LONGEST_MESSAGE
+    assert found.message == "x" * observation.LONGEST_MESSAGE
 
 
 def test_pods_that_say_the_same_share_one_text() -> None:
@@ -187,20 +187,20 @@ def raw_deployment(**status: Any) -> dict[str, Any]:
 def test_a_deployment_is_read_with_what_its_controller_has_seen() -> None:
     """A status of an older generation says nothing of the newer one."""
     raw = raw_deployment(observedGeneration=2, replicas=1, readyReplicas=1, availableReplicas=1)
-    assert seen.deployment(raw) == OwnedDeployment(
+    assert observation.deployment(raw) == OwnedDeployment(
         uid="d", replicas=1, generation=3, observed_generation=2, available=1, ready=1
     )
 
 
 def test_a_deployment_of_somebody_else_is_none() -> None:
     """Its owner tells."""
-    assert seen.deployment({"metadata": {"uid": "d"}, "spec": {}, "status": {}}) is None
+    assert observation.deployment({"metadata": {"uid": "d"}, "spec": {}, "status": {}}) is None
 
 
 def test_a_deployment_without_a_status_is_not_available() -> None:
     """As it is just after its creation."""
     raw = {"metadata": {"uid": "d", "ownerReferences": [owner_reference()]}, "spec": {}}
-    found = seen.deployment(raw)
+    found = observation.deployment(raw)
     assert found is not None
     assert (found.replicas, found.available, found.observed_generation) == (1, 0, 0)
 
@@ -212,12 +212,14 @@ def test_a_deployment_says_why_it_makes_no_progress() -> None:
         {"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"},
         {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"},
     ]
-    found = seen.deployment(raw_deployment(conditions=conditions))
+    found = observation.deployment(raw_deployment(conditions=conditions))
     assert found is not None
     assert found.message == "exceeded quota; ProgressDeadlineExceeded"
 
 
 def test_what_a_run_owns_is_told_by_the_controller_reference() -> None:
     """Services and ConfigMaps: of them only this is kept."""
-    assert seen.owner_uid({"metadata": {"ownerReferences": [owner_reference()]}}) == "run-uid"
-    assert seen.owner_uid({"metadata": {"labels": {names.RUN: "mnist"}}}) is None
+    assert (
+        observation.owner_uid({"metadata": {"ownerReferences": [owner_reference()]}}) == "run-uid"
+    )
+    assert observation.owner_uid({"metadata": {"labels": {names.RUN: "mnist"}}}) is None

@@ -23,7 +23,7 @@ _LOG: Final = "FallbackToLogsOnError"
 
 
 @dataclass(frozen=True, slots=True)
-class Mould:
+class PodTemplateCache:
     """Replicas of one role that differ in nothing but their index and what they are told.
 
     Nothing of it may be changed in place: every pod made of it shares its parts.
@@ -82,7 +82,7 @@ class Mould:
         return [*self.before, main, *self.after]
 
 
-def mould(
+def template_cache(
     run: Run,
     role: str,
     template: JsonObject,
@@ -90,8 +90,8 @@ def mould(
     resources: JsonObject | None,
     main: str,
     shared: SharedConfig,
-) -> Mould:
-    """The mould of replicas.
+) -> PodTemplateCache:
+    """The template_cache of replicas.
 
     template: merged and checked; placement: with all environments upon the template's own;
     resources: of the main container, replacing the template's; None leaves those.
@@ -109,7 +109,7 @@ def mould(
         container["volumeMounts"] = [*own, *(each["mount"] for each in mounted)]
     env = containers[at].get("env") or []
     finalizers = metadata.get("finalizers")
-    return Mould(
+    return PodTemplateCache(
         namespace=run.namespace,
         subdomain=run.name,
         labels={**where.labels, **labels(run), names.ROLE: role},
