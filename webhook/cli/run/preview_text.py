@@ -85,7 +85,7 @@ def _group(group: Group, nodes: Sequence[Node] | None) -> Iterator[str]:
     said = coloured(decision, verdict(decision)) if decision else "as the run asks"
     yield "  " + click.style(f"{head}: ", bold=True) + said
     yield from table([*_rows(group, nodes)], 4)
-    sections = [("Told", _told(group))]
+    sections = [("Environment", _environment(group))]
     if decision and decision.trace:
         sections.insert(0, (fields_title(decision), field_rows(decision.trace)))
     for title, rows in sections:
@@ -119,7 +119,7 @@ def _rows(group: Group, nodes: Sequence[Node] | None) -> Iterator[list[str]]:
         yield ["nodes", f"{left} of {survey.total} admit it"]
 
 
-def _told(group: Group) -> list[list[str]]:
+def _environment(group: Group) -> list[list[str]]:
     """The variables of the first pod, and of the last where they differ."""
     first, last = (group.told(index) for index in (group.indexes[0], group.indexes[-1]))
     rows = []

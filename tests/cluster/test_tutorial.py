@@ -1,4 +1,4 @@
-"""The README's five minutes on a real control plane; tests/test_docs.py has its offline part."""
+"""The tutorial on a real control plane; tests/test_docs.py has its offline part."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-README = Path(__file__).parents[2] / "README.md"
+ROOT = Path(__file__).parents[2]
+PAGES = (ROOT / "README.md", ROOT / "docs" / "tutorial.md")
 
 
 @pytest.fixture
@@ -35,11 +36,11 @@ def environ(
     subprocess.run(["fairlead", "sandbox", "down", "--name", "tour"], env=result, check=True)
 
 
-def test_the_pods_of_the_readme_go_where_it_says(
+def test_the_pods_of_the_tutorial_go_where_it_says(
     environ: Mapping[str, str], tmp_path: Path
 ) -> None:
     """One to a spot node of the zone that it asked for, stamped with the policies; then a run's."""
-    tour = README.read_text().partition("## Five minutes")[2].partition("\n## ")[0]
+    tour = "".join(page.read_text() for page in PAGES)
     for name, text in re.findall(r"```yaml\n# (\S+)\n(.*?)```", tour, re.DOTALL):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
