@@ -72,15 +72,6 @@ def test_a_new_object_is_told_all_at_once() -> None:
     assert status.served_hashes == (Served(replica="a", hash="h"),)
 
 
-def test_while_no_replica_serves_nothing_is_in_force() -> None:
-    """Whoever leads next still knows that the object is part of the set."""
-    seen = policy("p")
-    seen, _ = written(seen, known(seen)._replace(served=()))
-    accepted = next(each for each in seen.status.conditions if each.type == "Accepted")
-    assert (accepted.status, accepted.reason) == ("Unknown", "NotServed")
-    assert remembered([seen]).in_force == {seen.place: seen.version}
-
-
 def test_a_class_is_told_no_counts() -> None:
     """Only pods have them."""
     objects = capacity_class("spot"), policy("p", ON_SPOT)

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 ACCEPTED: Final = "Accepted"
 # A message is for a terminal; the log of the webhook has all of it.
 _MOST_FINDINGS: Final = 5
-# No replica of the webhook serves.
-_UNSERVED: Final = "NotServed"
 _MOST_NAMED: Final = 3
 _MOST_CHARACTERS: Final = 2000
 _REASONS: Final = {
@@ -62,7 +60,7 @@ def remembered(objects: Iterable[ObservedObject]) -> Acceptance:
         for each in objects
         for condition in each.status.conditions
         if condition.type == ACCEPTED
-        and (condition.status == "True" or condition.reason == _UNSERVED)
+        and condition.status == "True"
         and condition.observed_generation == each.generation
     }
     return Acceptance(in_force=in_force)
@@ -101,14 +99,6 @@ def _in_force(found: Sequence[Finding]) -> Said:
     others = [each for each in found if not each.is_fault]
     reason = "AcceptedWithErrors" if faults else "Accepted"
     return Said(ACCEPTED, "True", reason, _listed([*faults, *others]))
-
-
-def unserved(said: Said) -> Said:
-    """What is said of an object while no replica of the webhook serves."""
-    if said.status != "True":
-        return said
-    what = "it is part of the set, but no replica of the webhook serves: see `fairlead doctor`"
-    return Said(ACCEPTED, "Unknown", _UNSERVED, what + (f"; {said.message}" * bool(said.message)))
 
 
 def _while_refused(

@@ -10,7 +10,7 @@ import orjson
 from webhook import names
 from webhook.crd.conditions import Said, updated
 from webhook.placement.shortfall import cut
-from webhook.policy.reporting.acceptance import ACCEPTED, unserved
+from webhook.policy.reporting.acceptance import ACCEPTED
 from webhook.policy.reporting.counting import total
 from webhook.policy.status_model import PolicyStatus
 from webhook.times import to_second
@@ -67,7 +67,7 @@ def _status(seen: ObservedObject, known: Knowledge, now: Time) -> ObjectStatus |
     accepted = known.acceptance.said.get(seen.place)
     if accepted is None or accepted[0] != seen.version:
         return None
-    said = [accepted[1] if known.served != () else unserved(accepted[1])]
+    said = [accepted[1]]
     satisfied = known.satisfied.get(seen.place)
     if satisfied is not None and satisfied[0] == seen.version:
         said.append(satisfied[1])
