@@ -19,7 +19,7 @@ FENCED = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 def section() -> str:
     """The part of the guide that speaks of files."""
     text = GUIDE.read_text()
-    return text[text.index("## Its files as Runs") : text.index("## Non-root")]
+    return text[text.index("## Convert files to Runs") : text.index("## Run as non-root")]
 
 
 def test_the_polyaxonfile_of_the_guide_becomes_its_run() -> None:
