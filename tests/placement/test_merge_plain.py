@@ -52,3 +52,31 @@ def test_every_maximum_is_told_by_what_the_pod_gets() -> None:
         ("low", "set"),
         ("over", "lost"),
     }
+
+
+SPREAD: Json = {
+    "topologySpreadConstraints": [
+        {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    ]
+}
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+NEAR: Json = {
+    "affinity": {
+        "podAffinity": {PREFERRED: [{"weight": 5, "podAffinityTerm": {"topologyKey": "zone"}}]}
+    }
+}
+
+
+@pytest.mark.parametrize("setting", [SPREAD, NEAR])
+def test_an_entry_is_added_once_and_reported(setting: Json) -> None:
+    """Set where the pod lacks it, and kept where the pod has it already."""
+    compiled = policy_set([document("PlacementPolicy", "p", {"overrides": setting})])
+    pod: Json = {"metadata": {"labels": {names.RUN: "r"}}, "spec": {"containers": []}}
+    decision = decided(pod, compiled)
+    spec = patched(pod, decision)["spec"]
+    assert {key: spec[key] for key in setting} == setting
+    assert [e.outcome for e in decision.trace] == ["set"]
+    pod = {**pod, "spec": {"containers": [], **setting}}
+    decision = decided(pod, compiled)
+    assert patched(pod, decision)["spec"] == pod["spec"]
+    assert [e.outcome for e in decision.trace] == ["kept"]

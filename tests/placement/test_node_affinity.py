@@ -166,3 +166,16 @@ def test_terms_that_are_few_and_huge_are_refused_too() -> None:
     ]
     with pytest.raises(node_affinity.TooManyTerms, match="20002 requirements, over 16384"):
         node_affinity.narrowed([huge], others)
+
+
+def test_a_term_that_another_contains_is_dropped_unless_that_one_is_empty() -> None:
+    """A or (A and B) is A. An empty term admits no node, so it makes no other redundant."""
+    wide = term_of(("pool", ["a"]))
+    narrow = term_of(("pool", ["a"]), ("zone", ["b"]))
+    assert node_affinity.without_redundant([narrow, wide]) == [wide]
+    assert node_affinity.without_redundant([wide, {}]) == [wide, {}]
+
+
+def term_of(*wanted: tuple[str, list[str]]) -> Term:
+    """A term that wants these labels."""
+    return {"matchExpressions": [{"key": k, "operator": "In", "values": v} for k, v in wanted]}

@@ -77,3 +77,11 @@ def test_a_windows_user_may_have_a_domain() -> None:
     assert not takes(WindowsUserName, "a\\b\\c")
     assert not takes(WindowsUserName, "a/b")
     assert not takes(WindowsUserName, "")
+
+
+def test_an_editor_is_told_the_length_of_the_longest_label_key() -> None:
+    """A prefix of 253 characters, a slash and a name of 63."""
+    schema = TypeAdapter(dict[LabelKey, str]).json_schema()
+    longest = "p" * 253 + "/" + "n" * 63
+    assert takes(LabelKey, longest)
+    assert schema["propertyNames"]["maxLength"] == len(longest)

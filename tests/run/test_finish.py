@@ -6,6 +6,7 @@ import pytest
 
 from tests.run.runs import UID, a_run, containers, spec_of
 from tests.run.scene import Scene, led, workers
+from webhook.run import backoff
 from webhook.run.actions import CreatePod, DeletePod, DeleteRun
 from webhook.run.observed import Needs, OwnedPod
 from webhook.run.steps import cleaned
@@ -127,3 +128,11 @@ def test_the_pods_of_a_deployment_are_left_to_it() -> None:
     spec = a_run("mnist", {"template": spec_of(containers("main"))}).spec
     deleted = list(cleaned(spec, {each.name: each for each in (ours, other)}))
     assert deleted == [DeletePod("mnist-master-0", "a")]
+
+
+def test_a_failure_to_be_forgiven_wakes_the_controller() -> None:
+    """Nothing else may happen until then: the replica runs, and no deadline is set."""
+    scene = Scene(**led("pytorch", 2)).runs().exits("worker-0", 1)
+    scene.later(60).runs()
+    assert scene.role("worker").recovering
+    assert scene.after == backoff.STABLE / 4
