@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -73,8 +74,10 @@ def test_an_entry_is_added_once_and_reported(setting: Json) -> None:
     compiled = policy_set([document("PlacementPolicy", "p", {"overrides": setting})])
     pod: Json = {"metadata": {"labels": {names.RUN: "r"}}, "spec": {"containers": []}}
     decision = decided(pod, compiled)
-    spec = patched(pod, decision)["spec"]
-    assert {key: spec[key] for key in setting} == setting
+    placed = patched(pod, decision)
+    assert {key: placed["spec"][key] for key in setting} == setting
+    (credited,) = json.loads(placed["metadata"]["annotations"][names.PLACEMENT])["policies"]["p"]
+    assert credited.startswith(next(iter(setting)))
     assert [e.outcome for e in decision.trace] == ["set"]
     pod = {**pod, "spec": {"containers": [], **setting}}
     decision = decided(pod, compiled)
