@@ -84,6 +84,7 @@ def test_each_refusal_has_its_reason_and_the_servers_words(
     assert scene.pods() == {}
     assert nothing_counted(scene)
     assert scene.status["phase"] == "Pending"
+    scene.until("an Event says so", lambda: reason in {e["reason"] for e in scene.events()})
     assert [each["reason"] for each in scene.events()].count(reason) == 1
 
 
@@ -152,5 +153,6 @@ def test_a_run_of_which_no_pods_can_be_made_says_why_and_is_over(
     assert (failed["status"], failed["reason"]) == ("True", "InvalidRun")
     assert "containers" in failed["message"]
     assert status["message"] == failed["message"]
+    scene.until("an Event says so", lambda: scene.events() != [])
     assert [event["reason"] for event in scene.events()] == ["InvalidRun"]
     assert scene.pods() == {}

@@ -39,8 +39,8 @@ def test_a_worker_that_exits_with_1_is_started_again(scene: Scene) -> None:
     assert last["node"] == before["spec"]["nodeName"]
     # The others were left alone.
     assert scene.role("worker")["active"] == 2
-    reasons = {event["reason"] for event in scene.events()}
-    assert {"Begun", "Running", "ReplicaDown"} <= reasons
+    wanted = {"Begun", "Running", "ReplicaDown"}
+    scene.until("Events say so", lambda: wanted <= {each["reason"] for each in scene.events()})
 
 
 def test_137_and_out_of_memory_are_told_apart(run_room: Room) -> None:
