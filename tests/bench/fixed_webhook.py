@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tests.bench.client import listens
 from webhook.errors import SandboxError
+from webhook.sandbox.binaries import find_toolchain
 from webhook.sandbox.cache import cache_directory, locked
 from webhook.sandbox.ports import free_ports
 from webhook.sandbox.readiness import wait_until
-from webhook.sandbox.toolchain import find_toolchain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,8 +18,7 @@ from tests.chaos.stage import Stage
 from tests.chaos.wire import PORT
 from tests.cluster import etcd
 from webhook import names
-from webhook.controller.certificates.endpoints import Address
-from webhook.controller.certificates.observe import serial_number
+from webhook.controller.certificates.observe import Address, serial_number
 from webhook.sandbox.controller import CONTROLLER_NAME, launch_controller
 from webhook.sandbox.definition import install_run_api
 

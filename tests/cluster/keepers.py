@@ -20,10 +20,9 @@ from tests.cluster.rooms import Json
 from tests.eventually import eventually_async
 from webhook import names
 from webhook.controller.certificates.carry_out import Writes
-from webhook.controller.certificates.endpoints import Address
 from webhook.controller.certificates.keeper import Keeper
 from webhook.controller.certificates.metrics import CertificateMetrics
-from webhook.controller.certificates.observe import Observer
+from webhook.controller.certificates.observe import Address, Observer
 from webhook.controller.certificates.places import Installation, Place, both
 from webhook.controller.certificates.published import bundles
 from webhook.controller.certificates.secrets import data_of

@@ -23,10 +23,9 @@ from certs.rotation import Terms
 from tests.cluster.keepers import REPLICAS, Site
 from tests.eventually import eventually
 from tests.wording import mentions
-from webhook.controller.certificates.endpoints import Address
 from webhook.controller.certificates.keeper import Keeper
 from webhook.controller.certificates.metrics import CertificateMetrics
-from webhook.controller.certificates.observe import Observer, serial_number
+from webhook.controller.certificates.observe import Address, Observer, serial_number
 from webhook.controller.certificates.watch import watch
 from webhook.kube.client import Client, connect
 from webhook.sandbox.control_plane import ControlPlane

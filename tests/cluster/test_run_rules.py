@@ -16,8 +16,7 @@ from tests.run.whole_runs import a_run, an_environment
 from webhook import names
 from webhook.placement.schema.limits import MAX_LISTED
 from webhook.run.crd import custom_resource_definition
-from webhook.run.crd.fixed import FIXED
-from webhook.run.crd.run_rules import RULES
+from webhook.run.crd.run_rules import FIXED, RULES
 from webhook.run.model.replica import MAX_OVERRIDES
 from webhook.sandbox.control_plane import ControlPlane
 

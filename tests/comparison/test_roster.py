@@ -12,7 +12,7 @@ from tests.examples import examples
 from tests.laws.strategies import nodes as drawn_nodes
 from tests.laws.strategies import pods as drawn_pods
 from tests.wording import mentions
-from webhook.comparison.roster import Roster
+from webhook.comparison.compare import Roster
 from webhook.placement.nodes import Node, read, survey
 from webhook.placement.pod import PodPlacement
 from webhook.placement.pod import read as placement_of

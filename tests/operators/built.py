@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from webhook.errors import SandboxError
-from webhook.sandbox.binaries import build
+from webhook.sandbox.binaries import Toolchain, build, find_toolchain
 from webhook.sandbox.cache import cache_directory, locked
 from webhook.sandbox.modules import Program, cache_key
 from webhook.sandbox.progress import Progress
-from webhook.sandbox.toolchain import Toolchain, find_toolchain
 
 Json = dict[str, Any]
 

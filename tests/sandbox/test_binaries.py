@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from webhook.errors import SandboxError
-from webhook.sandbox.binaries import find_binaries, obtain_binaries, obtain_kubectl, version_of
+from webhook.sandbox.binaries import (
+    find_binaries,
+    new_enough,
+    obtain_binaries,
+    obtain_kubectl,
+    version_of,
+)
 from webhook.sandbox.modules import ETCD, KUBERNETES, cache_key
 from webhook.sandbox.progress import Silent
-from webhook.sandbox.toolchain import new_enough
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -9,7 +10,6 @@ import click
 
 from webhook import names
 from webhook.cli.number import Number
-from webhook.cli.object_name import ObjectName
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +17,33 @@ if TYPE_CHECKING:
 _F = TypeVar("_F", bound="Callable[..., object]")
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
+# A DNS subdomain, as the API server wants it: nothing else may become part of a path or a query.
+_PART: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_NAME: Final = re.compile(rf"(?=.{{1,253}}$){_PART}(\.{_PART})*")
+
+
+class ObjectName(click.ParamType[tuple[str, str]]):
+    """Converts to (namespace, name); the namespace is "" if it is not said."""
+
+    name = "[NAMESPACE/]NAME"
+
+    def convert(
+        self,
+        value: object,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> tuple[str, str]:
+        """Split it, or fail with what is allowed."""
+        if isinstance(value, tuple):
+            return value
+        namespace, slash, name = str(value).rpartition("/")
+        if not _NAME.fullmatch(name) or (slash and not _NAME.fullmatch(namespace)):
+            self.fail(
+                f"{value!r}: want NAME or NAMESPACE/NAME, of lower case letters, digits, '-', '.'",
+                param,
+                ctx,
+            )
+        return namespace, name
 
 
 def _without_namespace(context: click.Context, parameter: click.Parameter, value: str) -> str:

@@ -6,27 +6,39 @@ rejection in other words, is no difference.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from collections import Counter
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from webhook.admission.engine import part_in, see, weigh
 from webhook.admission.shape import Shapes
-from webhook.comparison.authors import Authors
-from webhook.comparison.difference import Difference, Side, kind_of
+from webhook.comparison.difference import Difference, FieldChange, Nodes, Side, kind_of
 from webhook.comparison.gaps import same_placement
-from webhook.comparison.roster import Roster
+from webhook.placement import on_demand
+from webhook.placement.node_groups import NodeGroups
+from webhook.placement.nodes import obstacle
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from webhook.admission.arrival import Arrival, Cluster
     from webhook.admission.evaluation import Evaluation, Part, ReceivedPod
     from webhook.admission.shape import Shape
+    from webhook.placement.capacity import CapacityClass
     from webhook.placement.nodes import Node
+    from webhook.placement.pod import PodPlacement
+    from webhook.placement.settings import PlacementSetting
+    from webhook.placement.trace import Entry
     from webhook.policy.policy_set import PolicySet
 
 # no run: the pod belongs to none, so no policy is asked
 # rejected: under both sets
 Same: TypeAlias = Literal["no run", "same", "rejected"]
+# Of what shuts a pod out of all nodes, so many conditions are told.
+_TOLD: Final = 3
+# Policy, part and field.
+_Key: TypeAlias = "tuple[str, str, str]"
+_EFFECTIVE: Final = frozenset({"set", "removed"})
+_REJECTED: Final = frozenset({"rejected"})
 
 
 class Sets(NamedTuple):
@@ -121,3 +133,88 @@ def _said(policies: PolicySet, part: Part, namespace: str) -> list[tuple[object,
     """All that makes a difference of those who take part, in their order."""
     taking = [policies.policies[at] for at in part.positions]
     return [(each.name, each.enforced_in(namespace), each.settings) for each in taking]
+
+
+class Roster:
+    """Tells how many nodes admit a pod. Of nodes that are alike to it one is looked at."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._groups = NodeGroups(nodes)
+
+    def of(self, placement: PodPlacement, classes: Iterable[CapacityClass] = ()) -> Nodes:
+        """How many admit it; if none does, the conditions that shut most of them out.
+
+        And which of the classes could make one on demand.
+        """
+        admitted = 0
+        shut: Counter[str] = Counter()
+        for alike in self._groups.of(placement):
+            found = obstacle(placement, alike.node)
+            if found is None:
+                admitted += alike.count
+            else:
+                shut[found.condition] += alike.count
+        if admitted:
+            return Nodes(admitted, len(self._groups))
+        most = sorted(shut.items(), key=lambda each: (-each[1], each[0]))[:_TOLD]
+        made = on_demand.makers(placement, classes, self._groups)
+        return Nodes(0, len(self._groups), tuple(most), tuple(made))
+
+
+class Authors:
+    """Knows what each policy of two sets settings."""
+
+    def __init__(self, old: PolicySet, new: PolicySet) -> None:
+        self._old, self._new = _settings(old), _settings(new)
+
+    def told(
+        self, old: Evaluation, new: Evaluation
+    ) -> tuple[tuple[str, ...], tuple[FieldChange, ...]]:
+        """The policies by which the decisions differ, in their order, and how, field by field.
+
+        Policies that say the same of the pod in both sets only count if no other can be named:
+        they give way to another, or another no longer stands before them.
+        """
+        fields = self._fields(old, new)
+        said = dict.fromkeys(field.policy for field in fields if field.policy)
+        taking_part = set(old.policies) ^ set(new.policies)
+        otherwise = [name for name in said if name in taking_part or self._differs(name, fields)]
+        # Without a word in the trace, the change is one of who takes part at all.
+        policies = otherwise or list(said) or sorted(taking_part)
+        return tuple(policies), tuple(fields)
+
+    def _fields(self, old: Evaluation, new: Evaluation) -> list[FieldChange]:
+        counts = _EFFECTIVE if old.allowed and new.allowed else _REJECTED
+        before, after = _by_key(old.trace), _by_key(new.trace)
+        found = []
+        for key in dict.fromkeys((*after, *before)):
+            was, now = before.get(key, ()), after.get(key, ())
+            effective = any(entry.outcome in counts for entry in (*was, *now))
+            if effective and (was != now or self._old.get(key) != self._new.get(key)):
+                found.append(FieldChange(*key, _text(was, counts), _text(now, counts)))
+        return found
+
+    def _differs(self, policy: str, fields: Collection[FieldChange]) -> bool:
+        keys = [field[:3] for field in fields if field.policy == policy]
+        return any(self._old.get(key) != self._new.get(key) for key in keys)
+
+
+def _settings(policies: PolicySet) -> Mapping[_Key, Sequence[PlacementSetting]]:
+    found: dict[_Key, list[PlacementSetting]] = {}
+    for policy in policies.policies:
+        for setting in policy.settings:
+            found.setdefault((policy.name, setting.part, setting.field), []).append(setting)
+    return found
+
+
+def _by_key(trace: Sequence[Entry]) -> Mapping[_Key, Sequence[Entry]]:
+    found: dict[_Key, list[Entry]] = {}
+    for entry in trace:
+        found.setdefault((entry.policy, entry.part, entry.field), []).append(entry)
+    return found
+
+
+def _text(entries: Sequence[Entry], counts: Collection[str]) -> str:
+    """What was done; if all came to nothing, how."""
+    done = [each.reason for each in entries if each.outcome in counts]
+    return "; ".join(done or [f"{each.outcome}: {each.reason}" for each in entries])

@@ -13,8 +13,8 @@ from webhook.admission.arrival import Arrival, Cluster
 from webhook.admission.engine import decide, subject_of
 from webhook.identity import identify, misread
 from webhook.placement import pod as pods_of
-from webhook.placement.nodes import by_name, obstacle
-from webhook.policy_tests import compare, nodes, pods
+from webhook.placement.nodes import Node, by_name, obstacle
+from webhook.policy_tests import compare, pods
 from webhook.policy_tests.model import WITHOUT_PLACEMENT
 from webhook.policy_tests.verdict import Failure, Verdict
 
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from webhook.admission.decision import Decision
-    from webhook.placement.shapes import JsonObject
+    from webhook.placement.shapes import JsonObject, Taint
     from webhook.policy.policy_set import PolicySet
-    from webhook.policy_tests.model import Case, Expectation, Node, PolicyTest
+    from webhook.policy_tests import model
+    from webhook.policy_tests.model import Case, Expectation, PolicyTest
     from webhook.policy_tests.source import Document
 
 # The API server puts it on every namespace, and policies may select by it.
@@ -44,7 +45,7 @@ def _cluster(model: PolicyTest) -> Cluster:
     given = model.cluster
     return Cluster(
         default_priority_class=(given and given.default_priority_class) or "",
-        node=by_name(map(nodes.whole, model.nodes)) if model.nodes else None,
+        node=by_name(map(_whole_node, model.nodes)) if model.nodes else None,
     )
 
 
@@ -197,7 +198,7 @@ def _audited(expect: Expectation, decision: Decision) -> Iterator[Failure]:
 
 
 def _placement(
-    expect: Expectation, pod: JsonObject, decision: Decision, given: Sequence[Node]
+    expect: Expectation, pod: JsonObject, decision: Decision, given: Sequence[model.Node]
 ) -> Iterator[Failure]:
     """The pod's fields after the patch, and the nodes that then admit it."""
     asks = {
@@ -223,9 +224,11 @@ def _placement(
         yield from _runs_on(expect.runs_on, final, given)
 
 
-def _runs_on(wanted: Sequence[str], final: JsonObject, given: Sequence[Node]) -> Iterator[Failure]:
+def _runs_on(
+    wanted: Sequence[str], final: JsonObject, given: Sequence[model.Node]
+) -> Iterator[Failure]:
     placement = pods_of.read(final)
-    obstacles = {node.name: obstacle(placement, nodes.whole(node)) for node in given}
+    obstacles = {node.name: obstacle(placement, _whole_node(node)) for node in given}
     seen = [name for name, found in obstacles.items() if found is None]
     if set(seen) != set(wanted):
         because = [f"{name}: {found}" for name, found in obstacles.items() if found is not None]
@@ -235,3 +238,18 @@ def _runs_on(wanted: Sequence[str], final: JsonObject, given: Sequence[Node]) ->
 
 def _listed(found: Sequence[str], none: str = "none") -> str:
     return ", ".join(found) or none
+
+
+def _whole_node(node: model.Node) -> Node:
+    """The node, with the labels that the kubelet gives every node."""
+    labels = {
+        names.HOSTNAME_LABEL: node.name,
+        names.OS_LABEL: "linux",
+        "kubernetes.io/arch": "amd64",
+        **(node.labels or {}),
+    }
+    taints: list[Taint] = [
+        {"key": taint.key, "value": taint.value or "", "effect": taint.effect}
+        for taint in node.taints or ()
+    ]
+    return Node(node.name, labels, taints)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
+from webhook import names
 from webhook.errors import InvalidRun
-from webhook.run import deployments, mounts, services
-from webhook.run.devices import gpus
+from webhook.run import deployments, mounts
 from webhook.run.drafts import Draft, drafts
 from webhook.run.gang import Gang
 from webhook.run.observed import Needs
-from webhook.run.ownership import labels
+from webhook.run.ownership import labels, metadata, named, selector
 from webhook.run.pod_template_cache import template_cache as mould_of
 from webhook.run.rendezvous.framework import SharedConfig
 from webhook.run.rendezvous.table import render_env, render_shared
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from webhook.run.model import Run
     from webhook.run.pod_template_cache import PodTemplateCache
     from webhook.run.rendezvous.framework import ReplicaEnv
+
+# Service meshes take the protocol from what stands before the hyphen.
+_PORT_NAME: Final = "tcp-rendezvous"
 
 
 @dataclass(frozen=True)
@@ -68,11 +72,11 @@ class Plan:
         """
         if self.run.spec.serving:
             return deployments.service(self.run, self.ports)
-        return services.headless_service(self.run, self.gang, closed=closed)
+        return headless_service(self.run, self.gang, closed=closed)
 
     def config_map(self) -> JsonObject | None:
         """The v1.ConfigMap of the files that all replicas share; None if there are none."""
-        return services.config_map(self.run, self.shared) if self.needs.config_map else None
+        return config_map(self.run, self.shared) if self.needs.config_map else None
 
     @property
     def keys_secret(self) -> str | None:
@@ -81,7 +85,7 @@ class Plan:
 
     def keys_secret_manifest(self, private: str, public: str) -> JsonObject:
         """The v1.Secret: `private` is PEM text, `public` a line of authorized_keys."""
-        return services.keys_secret(self.run, private, public)
+        return keys_secret(self.run, private, public)
 
     def deployment(self) -> JsonObject:
         """The apps/v1.Deployment of a run that stays."""
@@ -154,3 +158,54 @@ def _gang(run: Run, found: list[Draft], cluster_domain: str) -> Gang:
         labels={**(first.placement.get("labels", {}) if first else {}), **labels(run)},
         service_account=spec.get("serviceAccountName") or "default",
     )
+
+
+def gpus(resources: Mapping[str, Any] | None) -> int:
+    """The GPUs of a container's resources: nvidia.com/gpu, amd.com/gpu, and those of others.
+
+    Extended resources are whole numbers, and limits and requests of them are the same where both
+    are given (https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus). Anything else counts
+    as none.
+    """
+    limits, requests = ((resources or {}).get(part) for part in ("limits", "requests"))
+    asked = {
+        **(requests if isinstance(requests, dict) else {}),
+        **(limits if isinstance(limits, dict) else {}),
+    }
+    return sum(_whole(count) for name, count in asked.items() if str(name).endswith("/gpu"))
+
+
+def _whole(quantity: object) -> int:
+    text = str(quantity)
+    return int(text) if text.isascii() and text.isdigit() else 0
+
+
+def headless_service(run: Run, gang: Gang, *, closed: bool = False) -> JsonObject:
+    """The Service under which every replica has its address; none has, while it is closed.
+
+    Not-ready addresses are published, since replicas look for each other before they are ready.
+    It has the framework's port; without a framework none, as a headless Service may.
+    """
+    spec: JsonObject = {
+        "clusterIP": "None",
+        "publishNotReadyAddresses": True,
+        # Without any selector it would get two address families, where the cluster may have one.
+        "selector": {**selector(run), **({names.CLOSED: "true"} if closed else {})},
+    }
+    if run.spec.framework is not None:
+        spec["ports"] = [{"name": _PORT_NAME, "port": gang.port, "protocol": "TCP"}]
+    return named("v1", "Service", metadata(run, run.name), {"spec": spec})
+
+
+def config_map(run: Run, shared: SharedConfig) -> JsonObject:
+    """The ConfigMap with the files that all replicas share."""
+    meta = metadata(run, mounts.config_map_name(run))
+    return named("v1", "ConfigMap", meta, {"data": dict(shared.files)})
+
+
+def keys_secret(run: Run, private: str, public: str) -> JsonObject:
+    """The Secret with the run's SSH keys: PEM text, and a line of authorized_keys."""
+    data = {mounts.PRIVATE: private, mounts.PUBLIC: public}
+    encoded = {key: b64encode(text.encode()).decode() for key, text in data.items()}
+    meta = metadata(run, mounts.secret_name(run))
+    return named("v1", "Secret", meta, {"type": "kubernetes.io/ssh-auth", "data": encoded})

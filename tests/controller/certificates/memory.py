@@ -17,10 +17,9 @@ from prometheus_client import CollectorRegistry
 
 from certs.issue import service_names
 from certs.rotation import Terms
-from webhook.controller.certificates.endpoints import Address
 from webhook.controller.certificates.keeper import Keeper
 from webhook.controller.certificates.metrics import CertificateMetrics
-from webhook.controller.certificates.observe import Observer
+from webhook.controller.certificates.observe import Address, Observer
 from webhook.controller.certificates.places import Installation
 from webhook.errors import ClusterError
 from webhook.kube.client import Client, Listing

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from webhook.controller.certificates.endpoints import Address, serving
+from webhook.controller.certificates.observe import Address, serving_addresses
 
 HTTPS = {"name": "https", "port": 8443}
 HEALTH = {"name": "health", "port": 8081}
@@ -32,7 +32,7 @@ def test_those_that_serve_are_asked_ready_or_not() -> None:
             {"addresses": ["198.18.0.5"]},
         ),
     ]
-    hosts = [each.host for each in serving(slices, "https") if each]
+    hosts = [each.host for each in serving_addresses(slices, "https") if each]
     assert hosts == ["198.18.0.1", "198.18.0.2", "198.18.0.4", "198.18.0.5"]
 
 
@@ -49,9 +49,9 @@ def test_those_that_serve_are_asked_ready_or_not() -> None:
 def test_the_port_is_the_named_one_or_the_only_one(ports: Any, found: int | None) -> None:
     """A replica whose port nobody can tell is one that cannot be asked, and not left out."""
     expected = Address("198.18.0.1", found) if found else None
-    assert serving([piece(endpoint("198.18.0.1"), ports=ports)], "https") == (expected,)
+    assert serving_addresses([piece(endpoint("198.18.0.1"), ports=ports)], "https") == (expected,)
 
 
 def test_without_endpoints_there_is_nobody_to_ask() -> None:
     """Their list is null then."""
-    assert serving([{"endpoints": None, "ports": None}], "https") == ()
+    assert serving_addresses([{"endpoints": None, "ports": None}], "https") == ()

@@ -24,8 +24,7 @@ from tests.controller.certificates.memory import (
     refused,
 )
 from webhook import names
-from webhook.controller.certificates.endpoints import Address
-from webhook.controller.certificates.observe import ObservedCertificates, Observer
+from webhook.controller.certificates.observe import Address, ObservedCertificates, Observer
 from webhook.errors import ClusterError
 
 SIGNING = new_authority("fairlead", START)

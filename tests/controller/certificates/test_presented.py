@@ -13,8 +13,7 @@ import pytest
 
 from certs.authority import new_authority
 from certs.issue import Names, issue_server
-from webhook.controller.certificates.endpoints import Address
-from webhook.controller.certificates.observe import AT_ONCE, serial_number, serial_numbers
+from webhook.controller.certificates.observe import AT_ONCE, Address, serial_number, serial_numbers
 
 NAME = "fairlead-webhook.fairlead-system.svc"
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.laws.strategies import terms
 from tests.policy.together.test_warnings import thorough
 from webhook.placement import node_affinity
-from webhook.policy.together.shapes import narrowed, shapes
+from webhook.policy.together.overlapping import narrowed, shapes
 
 if TYPE_CHECKING:
     from webhook.placement.shapes import Term

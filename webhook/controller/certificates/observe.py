@@ -7,21 +7,19 @@ import ssl
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cryptography import x509
 
 from certs.kept import Authority, Serving
 from certs.rotation import Observed
-from webhook.controller.certificates import endpoints
 from webhook.controller.certificates.published import bundles
 from webhook.controller.certificates.secrets import asks, data_of
 from webhook.errors import ClusterError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-    from webhook.controller.certificates.endpoints import Address
     from webhook.controller.certificates.places import Installation, Place
     from webhook.kube.client import Client
 
@@ -97,7 +95,7 @@ class Observer:
             lambda each: each,
             query={"labelSelector": f"{_SERVICE_LABEL}={self._installation.service}"},
         )
-        found = endpoints.serving(listing.items, self._installation.port)
+        found = serving_addresses(listing.items, self._installation.port)
         return await serial_numbers(found, self._ask)
 
     async def _secret(self, name: str) -> Mapping[str, Any] | None:
@@ -153,3 +151,39 @@ async def serial_numbers(
             return await ask(address)
 
     return tuple(await asyncio.gather(*(one(address) for address in addresses)))
+
+
+class Address(NamedTuple):
+    """An address, or a host's name, and a port."""
+
+    host: str
+    port: int
+
+
+def serving_addresses(
+    slices: Iterable[Mapping[str, Any]], port_name: str
+) -> tuple[Address | None, ...]:
+    """The address of each endpoint that serves, those that are about to end among them.
+
+    The port is the one of that name, else a slice's only one; None where neither is there. (An
+    endpoint whose condition `serving` is unknown serves: discovery.k8s.io/v1.)
+    """
+    return tuple(
+        _address(endpoint, _port(each, port_name))
+        for each in slices
+        for endpoint in each.get("endpoints") or ()
+        if (endpoint.get("conditions") or {}).get("serving") is not False
+    )
+
+
+def _port(each: Mapping[str, Any], port_name: str) -> int | None:
+    ports = [port for port in each.get("ports") or () if port.get("port")]
+    named = [port for port in ports if port.get("name") == port_name]
+    found = named or (ports if len(ports) == 1 else [])
+    return int(found[0]["port"]) if found else None
+
+
+def _address(endpoint: Mapping[str, Any], port: int | None) -> Address | None:
+    # They are fungible: kube-proxy, too, takes the first.
+    addresses = endpoint.get("addresses") or ()
+    return Address(str(addresses[0]), port) if addresses and port else None

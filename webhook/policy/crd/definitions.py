@@ -8,9 +8,10 @@ from pydantic.json_schema import models_json_schema
 
 from webhook import names
 from webhook.crd.definition import TEXT, Called, Column, definition
+from webhook.crd.lists import by, placement_lists
 from webhook.crd.structural import Structural
-from webhook.placement.schema.syntax import COUNTED_KEY_PATTERN, KEY_PATTERN
-from webhook.policy.crd.lists import LISTS
+from webhook.placement.schema.limits import MAX_LISTED
+from webhook.placement.schema.syntax import COUNTED_KEY_PATTERN, KEY_PATTERN, MAX_SUBDOMAIN
 from webhook.policy.crd.rules import RULES
 from webhook.policy.model import KNOWN
 from webhook.policy.status_model import ClassStatus, ExceptionStatus, PolicyStatus
@@ -18,6 +19,7 @@ from webhook.policy.status_model import ClassStatus, ExceptionStatus, PolicyStat
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from webhook.crd.lists import Lists
     from webhook.crd.reported import Reported
 
 Json = dict[str, Any]
@@ -84,6 +86,34 @@ _KINDS: Final[Mapping[str, tuple[Called, tuple[Column, ...], str, type[Reported]
 }
 # The definitions' names by kind: resource and group.
 RESOURCES: Final[Mapping[str, str]] = {kind: each[0].resource for kind, each in _KINDS.items()}
+_PLACEMENTS: Final = ("Defaults", "PlacementSettings")
+# Rules look at each key.
+_MAPPINGS: Final = (
+    *((name, field) for name in _PLACEMENTS for field in ("nodeSelector", "labels", "annotations")),
+    ("LabelSelector", "matchLabels"),
+    ("Shape", "labels"),
+)
+_KEY_LISTS: Final = (
+    ("PodAffinityTerm", "matchLabelKeys"),
+    ("PodAffinityTerm", "mismatchLabelKeys"),
+    ("TopologySpreadConstraint", "matchLabelKeys"),
+)
+_REPORTS: Final = ("PolicyStatus", "ClassStatus", "ExceptionStatus")
+
+LISTS: Final[Lists] = {
+    **placement_lists(*_PLACEMENTS),
+    **{at: {"maxProperties": MAX_LISTED} for at in _MAPPINGS},
+    **{at: {"maxItems": MAX_LISTED} for at in _KEY_LISTS},
+    ("PolicySpec", "exclude"): {"maxItems": MAX_LISTED},
+    ("ExceptionSpec", "policies"): {"x-kubernetes-list-type": "set"},
+    # Longer than any moment is: what is a little too long is told of in words, by its rule.
+    ("ExceptionSpec", "until"): {"maxLength": MAX_SUBDOMAIN},
+    ("CapacityClassSpec", "nodes"): {"maxItems": MAX_LISTED},
+    ("Shape", "matchExpressions"): {"maxItems": MAX_LISTED},
+    ("Shape", "taints"): {"maxItems": MAX_LISTED},
+    **{(name, "conditions"): by(0, "type") for name in _REPORTS},
+    **{(name, "servedHashes"): by(0, "replica") for name in _REPORTS},
+}
 
 
 def custom_resource_definitions() -> Mapping[str, Json]:

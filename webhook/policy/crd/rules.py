@@ -6,13 +6,21 @@ from typing import TYPE_CHECKING, Final
 
 from webhook import names
 from webhook.crd.placement_rules import PLACEMENT
-from webhook.crd.rule import Rule, literal
+from webhook.crd.rule import Rule, formed, literal
+from webhook.placement.schema.moments import IS_NO_MOMENT, MOMENT_PATTERN
 from webhook.placement.schema.placement import Defaults, PlacementSettings
 from webhook.placement.schema.selectors import LabelSelector
+from webhook.placement.schema.syntax import (
+    COUNTED_KEY_PATTERN,
+    LABEL_VALUE_PATTERN,
+    MAX_NAME,
+    OBJECT_NAME_PATTERN,
+    LabelKey,
+    LabelValue,
+    ObjectName,
+)
 from webhook.policy.conditions import FIELDS
-from webhook.policy.crd.expensive_rules import DEAR
-from webhook.policy.crd.forms import FORMS
-from webhook.policy.exception_model import ALL
+from webhook.policy.exception_model import ALL, POLICY_NAME_PATTERN, REASON_PATTERN
 from webhook.policy.model import PARTS
 
 if TYPE_CHECKING:
@@ -48,6 +56,81 @@ _CLASS: Final = (
         "a class has nodes or complementOf: keep one of the two",
     ),
 )
+# Rules about placement that a policy can pay for and a Run cannot: a Run has an environment for
+# each role and for each single replica, a policy has three placements.
+# As the API server has it, an annotation's prefix may be written in capitals.
+_LOWER: Final = ".lowerAscii()"
+_WHOLE_NUMBERS: Final = Rule(
+    "(self.operator != 'Gt' && self.operator != 'Lt') || !has(self.values)"
+    " || size(self.values) != 1 || self.values[0].matches('^[0-9]+$')",
+    "Gt and Lt compare whole numbers: give one, in quotes",
+    at=".values",
+)
+_IN_ONE_LIST: Final = Rule(
+    "!has(self.mismatchLabelKeys) || !has(self.matchLabelKeys)"
+    " || !self.mismatchLabelKeys.exists(k, k in self.matchLabelKeys)",
+    "a key is among matchLabelKeys too: keep it in one of the two",
+    at=".mismatchLabelKeys",
+)
+_NOT_SELECTED_BY: Final = (
+    Rule(
+        "!has(self.matchLabelKeys) || !has(self.labelSelector)"
+        " || !has(self.labelSelector.matchLabels)"
+        " || !self.matchLabelKeys.exists(k, k in self.labelSelector.matchLabels)",
+        "a key is in labelSelector too: keep it in one of the two",
+        at=".matchLabelKeys",
+    ),
+    Rule(
+        "!has(self.matchLabelKeys) || !has(self.labelSelector)"
+        " || !has(self.labelSelector.matchExpressions)"
+        " || !self.labelSelector.matchExpressions.exists(e, e.key in self.matchLabelKeys)",
+        "a key is in labelSelector's matchExpressions too: keep it in one of the two",
+        at=".matchLabelKeys",
+    ),
+)
+# Which form a text has, in words; a pattern would be shown as it stands. Most texts in long lists
+# keep their pattern, for the API server cannot afford a rule for each.
+_KEY: Final = formed(
+    COUNTED_KEY_PATTERN,
+    f"is no label key: give a name of 1 to {MAX_NAME} letters, digits, '-', '_' or '.', with a "
+    "letter or a digit at both ends, perhaps after a DNS name and a slash",
+)
+_LABEL_VALUE: Final = formed(
+    LABEL_VALUE_PATTERN,
+    f"is no label value: give at most {MAX_NAME} letters, digits, '-', '_' or '.', with a letter "
+    "or a digit at both ends",
+)
+_OBJECT_NAME: Final = formed(
+    OBJECT_NAME_PATTERN,
+    "is no object's name: give lower-case letters, digits, '-' or '.', with a letter or a digit "
+    "at both ends of each part",
+)
+_POLICY_NAME: Final = formed(
+    POLICY_NAME_PATTERN,
+    "is no policy's name: give lower-case letters, digits, '-' or '.', or * alone for all policies",
+)
+_MOMENT: Final = formed(MOMENT_PATTERN, IS_NO_MOMENT)
+_REASON: Final = formed(REASON_PATTERN, "is blank: say why these pods may pass")
+
+FORMS: Final[Mapping[str, tuple[Rule, ...]]] = {
+    "ExceptionSpec.policies": (_POLICY_NAME,),
+    "ExceptionSpec.until": (_MOMENT,),
+    "ExceptionSpec.reason": (_REASON,),
+    "CapacityClassSpec.complementOf": (_OBJECT_NAME,),
+    "CapacitySetting.class": (_OBJECT_NAME,),
+    "Toleration.key": (_KEY,),
+    "TopologySpreadConstraint.topologyKey": (_KEY,),
+    "PodAffinityTerm.topologyKey": (_KEY,),
+    "Shape.labels": (_LABEL_VALUE,),
+    **{
+        f"{model.__name__}.{field.serialization_alias}": (rule,)
+        for model in (Defaults, PlacementSettings)
+        for field in model.model_fields.values()
+        if field.serialization_alias in model.outer_names()
+        for form, rule in ((dict[LabelKey, LabelValue], _LABEL_VALUE), (ObjectName, _OBJECT_NAME))
+        if field.annotation == form | None
+    },
+}
 
 
 def _says_something(part: str) -> str:
@@ -130,10 +213,34 @@ _OWN: Final[Mapping[str, tuple[Rule, ...]]] = {
     names.EXCEPTION_KIND: (_NAMED_EXCEPTION,),
     "ExceptionSpec": _EXCEPTION,
 }
-_TABLES: Final = (_OWN, PLACEMENT, DEAR, FORMS)
+
+
+def _keys(field: str, read: str = "") -> Rule:
+    """The keys of a mapping are [prefix/]name; a structural schema has no word for keys."""
+    return Rule(
+        f"!has(self.{field}) || self.{field}.all(k, k{read}.matches(r'{COUNTED_KEY_PATTERN}'))",
+        f"each key is a name of 1 to {MAX_NAME} letters, digits, '-', '_' or '.', with a letter or "
+        "a digit at both ends, perhaps after a DNS name and a slash: write the key so",
+        at=f".{field}",
+    )
+
+
+_OF_A_PLACEMENT: Final = (_keys("nodeSelector"), _keys("labels"), _keys("annotations", _LOWER))
+
+EXPENSIVE: Final[Mapping[str, tuple[Rule, ...]]] = {
+    "Defaults": _OF_A_PLACEMENT,
+    "PlacementSettings": _OF_A_PLACEMENT,
+    "LabelSelector": (_keys("matchLabels"),),
+    "Shape": (_keys("labels"),),
+    "NodeSelectorRequirement": (_WHOLE_NUMBERS,),
+    "PodAffinityTerm": (_IN_ONE_LIST,),
+    "TopologySpreadConstraint": _NOT_SELECTED_BY,
+}
+
+_TABLES: Final = (_OWN, PLACEMENT, EXPENSIVE, FORMS)
 
 # By the name of the definition that they are about, or for the value of a field by Class.field.
 RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     name: tuple(rule for table in _TABLES for rule in table.get(name, ()))
-    for name in {**_OWN, **PLACEMENT, **DEAR, **FORMS}
+    for name in {**_OWN, **PLACEMENT, **EXPENSIVE, **FORMS}
 }

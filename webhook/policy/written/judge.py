@@ -6,24 +6,24 @@ object by object, in any order that makes it better.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook import names
 from webhook.policy import exception_checks, feasibility
-from webhook.policy.findings import condensed, first_few
+from webhook.policy.checks import UNKNOWN_CLASS
+from webhook.policy.findings import FAULTS, Kind, condensed, first_few
 from webhook.policy.load import judged
 from webhook.policy.model import CapacityClass as CapacityClassDocument
 from webhook.policy.objects import Objects
 from webhook.policy.set_judgement import placed
 from webhook.policy.together.nodeless import nodeless
 from webhook.policy.together.warnings import Memory, of_classes, of_policy
-from webhook.policy.written import refusal
-from webhook.policy.written.differences import added
 from webhook.policy.written.write import Judgement, Write, called
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from webhook.placement.capacity import CapacityClass
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 _NAMED: Final = 3
 # How often it is asked, while somebody waits, which nodes some policies leave.
 _MOST_LOOKS: Final = 2_000
+_MOST: Final = 20
+_MOST_USERS: Final = 5
+_INDEX: Final = re.compile(r"\[\d+\]")
 
 
 class _Set(NamedTuple):
@@ -83,7 +86,7 @@ class Judge:
             errors = [each for each in together if each.severity == "error"]
             found += together
         if errors:
-            return Judgement(refusals=refusal.lines(write, errors))
+            return Judgement(refusals=_refusals(write, errors))
         if nodes:
             found += added(_of_nodes(write, after, nodes), _of_nodes(write, before, nodes))
         return Judgement(warnings=tuple(_lines(write, condensed(found, same_words=False))))
@@ -148,3 +151,65 @@ def _lines(write: Write, warnings: Sequence[Finding]) -> Iterator[str]:
             yield f"{called(write.place)}: {path}: {message}"
         if others:
             yield f"{first_few(others, _NAMED)}: {path}: {message}"
+
+
+def _refusals(write: Write, errors: Sequence[Finding]) -> tuple[str, ...]:
+    """A line for each error; of those who name a class that goes, one for all."""
+    resource, _, name = write.place.partition("/")
+    gone = write.new is None and resource == names.CAPACITY_CLASSES
+    orphans = [each for each in errors if gone and _misses(each, name)]
+    result = [_still_named(name, orphans)] if orphans else []
+    result += [_line(write, each) for each in errors if each not in orphans]
+    more = len(result) - _MOST
+    return (*result[:_MOST], f"and {more} more errors") if more > 0 else tuple(result)
+
+
+def _misses(error: Finding, name: str) -> bool:
+    return error.about == name and error.message.startswith(UNKNOWN_CLASS)
+
+
+def _still_named(name: str, orphans: Sequence[Finding]) -> str:
+    who = list(dict.fromkeys(called(each.file) for each in orphans))
+    first = orphans[0]
+    return (
+        f"class {name!r} is named by {first_few(who, _MOST_USERS)} ({first.file}: {first.path}): "
+        f"change or delete {'that' if len(who) == 1 else 'those'} first"
+    )
+
+
+def _line(write: Write, error: Finding) -> str:
+    where = "" if error.file == write.place else f"{called(error.file)}: "
+    return f"{where}{error.path}: {error.message}" if error.path else f"{where}{error.message}"
+
+
+def added(after: Sequence[Finding], before: Iterable[Finding]) -> list[Finding]:
+    """The findings that were not there before: not those that moved, or say it in other words.
+
+    That not all was checked is told each time. Pods that several policies reject were rejected
+    before if some of the policies did it then.
+    """
+    before = list(before)
+    known = {_identity(each) for each in before}
+    rejected = [set(each.about.split()) for each in before if _rejects_all(each)]
+    return [
+        each
+        for each in after
+        if each.kind is Kind.NOT_CHECKED
+        or not (
+            _identity(each) in known
+            or (_rejects_all(each) and any(some <= set(each.about.split()) for some in rejected))
+        )
+    ]
+
+
+def _rejects_all(finding: Finding) -> bool:
+    return finding.is_fault and finding.kind is Kind.EVERY_POD_REJECTED
+
+
+def _identity(finding: Finding) -> tuple[str, str, str, str]:
+    if finding.kind in FAULTS:
+        # It may be told at another of the policies that have part in it.
+        return finding.severity, finding.kind, finding.about, ""
+    # An item that goes lets all that follow move up.
+    path = _INDEX.sub("[]", finding.path)
+    return finding.severity, finding.file, path, finding.about or finding.message

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.crd.definition import TEXT, Called, Column, definition
+from webhook.crd.lists import by, placement_lists
 from webhook.crd.placement_rules import TOO_DEEP
 from webhook.crd.structural import Structural
+from webhook.placement.schema.limits import MAX_LISTED
 from webhook.placement.schema.syntax import MAX_NAME
-from webhook.run.crd.lists import LISTS
 from webhook.run.crd.run_rules import RULES
 from webhook.run.json_schema import raw
+from webhook.run.model.replica import MAX_OVERRIDES
+from webhook.run.model.spec import MAX_EXIT_CODES, MAX_PORTS
+from webhook.run.rendezvous.table import ROLES
+
+if TYPE_CHECKING:
+    from webhook.crd.lists import Lists
 
 Json = dict[str, Any]
 
@@ -29,6 +36,18 @@ _COLUMNS: Final = (
     Column("Duration", "string", ".status.duration", wide=True),
     Column("Message", "string", ".status.message", wide=True),
 )
+LISTS: Final[Lists] = {
+    **placement_lists("Environment"),
+    ("RunSpec", "replicas"): {"maxProperties": max(len(roles.known) for roles in ROLES.values())},
+    ("RunSpec", "ports"): by(MAX_PORTS, "port"),
+    ("RunSpec", "disruptionExitCodes"): {
+        "maxItems": MAX_EXIT_CODES,
+        "x-kubernetes-list-type": "set",
+    },
+    ("ReplicaSpec", "byIndex"): by(MAX_OVERRIDES, "index"),
+    ("Resources", "claims"): by(MAX_LISTED, "name"),
+    ("RunStatus", "conditions"): by(0, "type"),
+}
 
 
 def custom_resource_definition() -> Json:

@@ -8,8 +8,7 @@ from webhook import names
 from webhook.crd.placement_rules import PLACEMENT
 from webhook.crd.rule import Rule, literal
 from webhook.placement.schema.syntax import MAX_NAME
-from webhook.run.crd.fixed import FIXED
-from webhook.run.model import DEFAULT_ROLE, SERVING
+from webhook.run.model import DEFAULT_ROLE, SERVING, RunSpec
 from webhook.run.rendezvous.table import FRAMEWORKS, ROLES
 
 if TYPE_CHECKING:
@@ -42,6 +41,44 @@ _OVERRIDES: Final = (
         "each index must be less than count, since indexes begin at 0: raise count, or remove the "
         "override",
         at=".byIndex",
+    ),
+)
+# What may be changed at any time.
+CHANGEABLE: Final = ("suspend", "ttlSecondsAfterFinished")
+_CURE: Final = "delete the Run, and create it anew"
+
+
+def _same(field: str) -> str:
+    """Whether the field is as it was. Optionals compare too, but at a cost without a limit."""
+    return (
+        f"has(self.{field}) == has(oldSelf.{field})"
+        f" && (!has(self.{field}) || self.{field} == oldSelf.{field})"
+    )
+
+
+_SAME_ROLES: Final = (
+    "has(self.replicas) == has(oldSelf.replicas) && (!has(self.replicas)"
+    " || (size(self.replicas) == size(oldSelf.replicas)"
+    " && self.replicas.all(r, r in oldSelf.replicas)))"
+)
+_FIELDS: Final = [
+    field for field in RunSpec.outer_names() if field not in (*CHANGEABLE, "replicas")
+]
+
+FIXED: Final = (
+    *(
+        Rule(_same(field), f"may not be changed after creation: {_CURE}", at=f".{field}")
+        for field in _FIELDS
+    ),
+    Rule(
+        _SAME_ROLES,
+        f"roles may not be added or removed after creation: {_CURE}",
+        at=".replicas",
+    ),
+    Rule(
+        f"!({_SAME_ROLES}) || ({_same('replicas')})",
+        f"may not be changed after creation: {_CURE}",
+        at=".replicas",
     ),
 )
 

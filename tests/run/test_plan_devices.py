@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from webhook.run.devices import gpus
+from webhook.run.plan import gpus
 
 
 @pytest.mark.parametrize(
